@@ -44,7 +44,7 @@ class Answer(enum.Enum):
 
 
 class Decision(NamedTuple):
-    """An answer, with the reason of a comment or the texts that go in the place of hunks."""
+    """An answer, with the reason of a comment or the texts that replace hunks."""
 
     answer: Answer
     reason: str = ""

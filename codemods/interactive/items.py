@@ -86,7 +86,7 @@ class Texts:
         return lines[number - 1] if 0 < number <= len(lines) else ""
 
     def lines(self, path: str, *, new: bool = False) -> list[str]:
-        """Return the lines of the original, or of what is proposed, as they stand in the file."""
+        """Return the lines of the original, or of the proposal, as they stand in the file."""
         if (path, new) not in self._shown:
             text = (self.new if new else self.old)[path]
             self._shown[path, new] = self.sources[path].lines(text) if path in self.sources else text.split("\n")
@@ -139,7 +139,7 @@ def _lines(text: str) -> list[str]:
 
 
 def replaced(text: str, own: Mapping[Hunk, str]) -> str:
-    """Return the new ``text`` of a file with the texts of ``own`` in the place of what those hunks added."""
+    """Return the new ``text`` of a file with the lines that those hunks added replaced by the texts of ``own``."""
     lines = text.split("\n")
     for hunk, mine in sorted(own.items(), key=lambda one: one[0].new_start, reverse=True):
         start = hunk.new_start - 1

@@ -45,7 +45,7 @@ def marks(items: Sequence[Item]) -> list[str]:
 def load(file: Path, items: Sequence[Item]) -> dict[int, Decision]:
     """Return the answers in ``file`` to those of ``items`` that it knows, by their indices; none if there is no file.
 
-    Raises :class:`ReviewError` for a file that is none of ours.
+    Raises :class:`ReviewError` for a file that we did not write.
     """
     if not file.exists():
         return {}

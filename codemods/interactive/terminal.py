@@ -92,7 +92,7 @@ class Terminal:
                 break
 
     def key(self, question: str, keys: str) -> str:
-        """Ask for one of ``keys``, the capital of which Enter stands for; the end of the input is the empty text."""
+        """Ask for one of ``keys``; Enter means the capital one, the end of the input gives the empty text."""
         # A narrow terminal has no room for many with commas between them.
         asked = f"{question} [{keys if len(keys) > 10 else ','.join(keys)}] "
         if not self._raw:

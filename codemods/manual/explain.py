@@ -88,7 +88,7 @@ class Explanation(NamedTuple):
 
     @property
     def figure(self) -> Measured | None:
-        """What to tell of what was measured: of the example if that was, else of the first fixture."""
+        """The figures to show: of the example if it was measured, else of the first fixture."""
         return next((one for one in self.measured if one.case == self.case), next(iter(self.measured), None))
 
 

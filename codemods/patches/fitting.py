@@ -171,7 +171,7 @@ class _Fitting:
                 self.refused[number] = reason
 
     def _refuse(self, units: Sequence[Unit], checks: Checks | None) -> None:
-        """Refuse units of which a hunk has no place, with the reason, and with what the analysis adds to it."""
+        """Refuse units with a hunk that fits nowhere, with the reason, and with what the analysis adds to it."""
         for unit in units:
             numbers = self.grouping.units[unit.number]
             lost = {number: found.reason for number in numbers if isinstance(found := self.places[number], Lost)}

@@ -18,9 +18,9 @@ from codemods.patches.pieces import content
 from codemods.source.diffs import blocks
 
 LEAST = 0.6
-"""How much of what a hunk expects has to be there, as a share of its words."""
+"""The share of a hunk's words that has to be there."""
 LEAST_UNPROVEN = 0.75
-"""The same for a diff of which nobody knows what it mends, so that no analysis can say that it did."""
+"""The same for a foreign diff, where no analysis can tell whether it mends anything."""
 MARGIN = 0.1
 """By how much, as a share of the words, the best place has to be better than the next; two words at least."""
 MOST_WORDS = 1500

@@ -29,7 +29,7 @@ class State(enum.Enum):
 class FittedHunk:
     """One hunk: where it was made for, and what became of it; ``now`` is its path and line (0 if unknown) today.
 
-    ``rules`` are those of the changes that it belongs to, none for a hunk of which nothing is known.
+    ``rules`` are those of the changes that it belongs to, none for a hunk that no bundle describes.
     """
 
     number: int

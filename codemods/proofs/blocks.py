@@ -176,7 +176,7 @@ def looks_only(trace: Trace, statement: ast.stmt, also: frozenset[str] = frozens
         if isinstance(node, ast.Call):
             path = trace.called.get(node, "")
             name = path.rpartition(".")[2]
-            # of what cannot be seen only that is known which tensors have
+            # of an unseen object only the methods of tensors are known
             known = PLAIN_METHODS | DETACHING if path.startswith("?.") else LOOKING_CALLS
             if not (name in known or name in also or is_logging(path)):
                 return False

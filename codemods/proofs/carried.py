@@ -280,7 +280,7 @@ class Ledger:
         changes += [(m.place, m.leaves) for m in self.trace.marks if m.kind is Marked.PARAMETERS_CHANGED]
         return any(
             first <= place.clock <= last
-            # of what changes parameters that cannot be told nothing is sure
+            # unknown parameters prove no change
             and not (leaves is None or saving.isdisjoint(leaves))
             and not in_some_turns(place, carry.loop)
             for place, leaves in changes

@@ -43,7 +43,7 @@ def _freed(walk: Walk) -> str:
 
 
 def too_late(trace: Trace, carries: Iterable[Carry]) -> list[Late]:
-    """The backwards that raise because of what is carried, each with what frees or changes it, as plain data."""
+    """The backwards that the carried value makes raise, each with what frees or changes it, as plain data."""
     found: dict[Late, None] = {}
     for carry in carries:
         if carry.walk is None:

@@ -28,7 +28,7 @@ class Shows(enum.Enum):
     BRANCH = "branch"
     """A mistake on one of the paths of the run only."""
     NOTHING = "nothing"
-    """Nothing of what the rule looks for happened."""
+    """What the rule looks for did not happen."""
 
 
 @dataclass(frozen=True)

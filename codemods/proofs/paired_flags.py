@@ -96,7 +96,7 @@ def advised(
 
 
 def weakest(site: Site) -> Promise:
-    """What a rewrite promises of which the runs say different things."""
+    """The promise of a rewrite about which the runs disagree."""
     return max((Promise(o.facts["promise"]) for o in site.observations), key=lambda promise: promise.rank)
 
 

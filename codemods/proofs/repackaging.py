@@ -16,7 +16,7 @@ from codemods.terms.spans import Span
 
 
 class Helper(NamedTuple):
-    """Where a helper asks for the type, of which name, and what mends it."""
+    """Where a helper asks for the type of which variable, and the edits that mend it."""
 
     path: str
     span: Span

@@ -12,7 +12,7 @@ LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 def called(call: ast.Call) -> str:
-    """The last name of what is called, empty where it has none."""
+    """The last name of the callee; empty where it has none."""
     return last_name(call.func)
 
 
@@ -22,7 +22,7 @@ def last_name(node: ast.AST) -> str:
 
 
 def is_own(node: ast.expr, own: str) -> bool:
-    """Whether it is an attribute of what a method calls ``own``: its object."""
+    """Whether it is an attribute of the method's own object, which the method calls ``own``."""
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == own
 
 

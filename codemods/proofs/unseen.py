@@ -73,7 +73,7 @@ def leaves_sight(nodes: Iterable[Node], ways: Container[Way] = KEPT) -> bool:
 
 
 def only_looks(path: str) -> bool:
-    """Whether the function with this public name only looks at what it is given, or hands it on."""
+    """Whether the function with this public name only looks at its arguments, or returns them."""
     top = path.partition(".")[0]
     known = top == path or top in NUMERIC_LIBRARIES or top in CARRYING_LIBRARIES
     return known or is_logging(path) or computes(path)

@@ -41,7 +41,7 @@ def is_coarse(node: ast.BinOp) -> bool:
 
 
 def is_choice(node: ast.Call) -> bool:
-    """Whether it is the call of a bound, or of something else that need not change what it is given."""
+    """Whether it is the call of a bound, or of something else that may leave its argument unchanged."""
     name = name_of(node)
     if name in ("min", "max"):
         return isinstance(node.func, ast.Name) and len(node.args) > 1
@@ -88,7 +88,7 @@ def _asks(node: ast.AST, sizes: Collection[str]) -> bool:
 
 
 def fallbacks(node: ast.Call) -> Iterator[ast.expr]:
-    """What a call gives where it does not find what it is asked for."""
+    """The default that a call returns if it finds nothing."""
     name, args = name_of(node), node.args
     method = isinstance(node.func, ast.Attribute)
     if method and name in ("get", "pop", "setdefault", "getenv") and len(args) == 2:
@@ -146,6 +146,6 @@ def _may_be_true(node: ast.Return) -> bool:
 
 
 def name_of(node: ast.AST) -> str:
-    """The last name of what is called or named; empty where it has none."""
+    """The last name of a callee or a name; empty where it has none."""
     node = node.func if isinstance(node, ast.Call) else node
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""

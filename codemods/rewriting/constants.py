@@ -32,7 +32,7 @@ def changed_constants(old: str, new: str, path: str, before: Collection[int], af
 
 
 def _told(one: ast.AST, other: ast.AST, keywords: list[str]) -> list[str] | None:
-    """Which constants differ between two statements, after what is said of ``keywords``; None where more does."""
+    """The constants that differ between two statements, behind those of ``keywords``; None where more differs."""
     first, second = _constants(one), _constants(other)
     if ast.dump(_blank(one)) != ast.dump(_blank(other)) or len(first) != len(second):
         return None

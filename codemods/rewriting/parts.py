@@ -29,7 +29,7 @@ from codemods.source.syntax import parse
 _MOST = 40
 SUITES = ("body", "orelse", "finalbody", "handlers", "cases")
 _CLAUSES = (ast.ExceptHandler, ast.match_case)
-#: Statements of which nothing is left to run, or which Python may have joined with their neighbours.
+#: Statements that leave nothing to run, or that Python may have joined with their neighbours.
 IDLE = (ast.Pass, ast.Continue, ast.Break, ast.Global, ast.Nonlocal)
 
 

@@ -202,7 +202,7 @@ def _by_path(lines: Iterable[Line]) -> dict[str, set[int]]:
 
 
 def _apart(tree: ast.AST) -> Iterator[tuple[range, range]]:
-    """The lines of each statement and clause of which a line tells that it ran, and these lines."""
+    """The lines of each statement and clause that show that it ran, and these lines."""
     for parent, suite in suites(tree):
         shared: int | None = header_end(parent)
         for node in suite:

@@ -204,7 +204,7 @@ def _bootstrap(target: Node, prediction: Node, acting: bool) -> Node | None:
 
 
 def _first(node: Node) -> Node:
-    """The first of what a node was computed from, but for joins of paths the one that has a graph."""
+    """The first parent of a node; at joins of paths the one that has a graph."""
     return next((p for p in node.parents if not p.leaf), node.parents[0])
 
 

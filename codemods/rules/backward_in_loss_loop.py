@@ -28,7 +28,7 @@ _OWN_FORWARD = 3
 _NAMES = ("total_loss", "summed_loss", "loss_sum", "total_loss_sum")
 
 _FOLLOWED = 3
-"""So many names are followed, which may go round in circles. A loop of which this proves nothing gets a condition."""
+"""How many names are followed, as they may go in circles. A loop that is not proven by then gets a condition."""
 
 
 class BackwardInLossLoop(Rule):

@@ -93,7 +93,7 @@ def _piles(ledger: Ledger, storings: list[Storing]) -> Iterator[tuple[Storing, W
 
 
 def _used(ledger: Ledger, storing: Storing) -> bool:
-    """Whether the graph of what was stored may be used by way of the list: by its own step, or out of sight."""
+    """Whether the stored graph may be used by way of the list: by its own step, or out of sight."""
     if leaves_sight(n for node in storing.nodes for n in node.descendants()):
         return True
     container = getattr(storing.container, "oid", 0)

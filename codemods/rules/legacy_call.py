@@ -198,7 +198,7 @@ class LegacyCall(Rule):
 
 @dataclass(frozen=True)
 class _Change:
-    """One old form, and what is to become of it; without edits it is only named."""
+    """One old form and its edits; without edits it is only named."""
 
     span: Span
     message: str

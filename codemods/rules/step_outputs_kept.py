@@ -111,7 +111,7 @@ def _mentions(cls: ClassInfo, name: str) -> Iterator[ast.AST]:
 
 
 def _call_around(info: ClassInfo, node: ast.AST) -> ast.AST:
-    """The call of a method of what is read, or what is read itself."""
+    """The call of a method of the attribute, or the attribute itself."""
     outer = next((outer for outer in info.file.outward(node) if not isinstance(outer, ast.Subscript)), None)
     call = info.file.parent(outer) if isinstance(outer, ast.Attribute) else None
     return call if isinstance(call, ast.Call) and call.func is outer else node

@@ -150,7 +150,7 @@ class _Judge:
         self.trace = trace
         self.order = {id(walk): i for i, walk in enumerate(trace.walks)}
         self.sources = [_sources(walk) for walk in trace.walks]
-        # a backward over something of which nothing is known may walk any graph
+        # a backward over something unknown may walk any graph
         self.blind = [
             i
             for i, walk in enumerate(trace.walks)
@@ -248,7 +248,7 @@ class _Judge:
 
 
 def _orphan(node: Node) -> bool:
-    """Whether the node stands for something that a backward proved attached, of which no more is known."""
+    """Whether all that is known of the node is that a backward proved it attached."""
     return not node.parents and not node.leaf
 
 

@@ -184,7 +184,7 @@ _REGISTERING = frozenset(
         *("parameters", "named_parameters", "children", "modules", "state_dict", "vars", "grad", "data"),
     )
 )
-"""Names of which a class that uses one may hand on parameters, or train them, by itself."""
+"""A class that uses one of these names may pass on its parameters, or train them, by itself."""
 
 
 def _only_read_within(trace: Trace, file: ParsedFile, statement: ast.stmt, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Keys of settings files: what each may be, and what is said of one that is wrong."""
+"""Keys of settings files: the values that each takes, and the message for a wrong one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 
 
 class Key(NamedTuple):
-    """What a key may be: ``wanted`` says it to people, ``read`` raises TypeError or ValueError for anything else."""
+    """The values of a key: ``wanted`` names them in messages, ``read`` raises TypeError or ValueError for others."""
 
     wanted: str
     read: Callable[[Any], Any]

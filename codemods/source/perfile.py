@@ -31,7 +31,7 @@ def fits(patterns: Sequence[str], root: str, path: str) -> bool:
 
 @dataclass(frozen=True)
 class PerFileIgnores:
-    """Patterns of files, relative to the folder ``root``, each with the rules that are left out of what fits it."""
+    """Patterns of files, relative to the folder ``root``, each with the rules that are skipped in matching files."""
 
     root: str = ""
     entries: tuple[tuple[str, tuple[str, ...]], ...] = ()

@@ -32,7 +32,7 @@ def comment_text(rules: Collection[str], reason: str = "") -> str:
 
 
 def is_reason(text: str) -> bool:
-    """Whether ``text`` can stand after ``--``: one line, not blank, out of which no other comment would be read."""
+    """Whether ``text`` can stand after ``--``: one line, not blank, that cannot be read as another comment."""
     return bool(text.strip()) and text.isprintable() and not COMMENT.search(text) and not NEXT.search(f" {text}")
 
 

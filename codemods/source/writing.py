@@ -20,7 +20,7 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) |
 
 
 def write_atomically(source: SourceFile, text: str) -> None:
-    """Put ``text`` in the place of what was read as ``source``; whenever it is stopped, the file is old or new.
+    """Replace the file that was read as ``source`` by ``text``; whenever this is stopped, the file is old or new.
 
     The bytes go to a new file in the same folder, which then replaces the old one and has its mode, its owner and its
     extended attributes as far as we may set them. A link is left as it is, the file that it leads to changes. (Of a

@@ -73,7 +73,7 @@ class WrapExpression:
 
 @dataclass(frozen=True)
 class ReplaceExpression:
-    """Put ``code`` in the place of the expression at ``target``; nothing around it means anything else than before."""
+    """Replace the expression at ``target`` by ``code``; the code around keeps its meaning."""
 
     target: Span
     code: str

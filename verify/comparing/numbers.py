@@ -21,7 +21,7 @@ _TENSOR = re.compile(
     r"|\btensor\b|\b0x[0-9a-fA-F]+\b|\bParameter containing:?"
 )
 _WORD = re.compile(r"[^\W\d_]+")
-#: Names with digits in them, of which some are a time or a size.
+#: Names that contain digits; some are a time or a size.
 _NAME = re.compile(r"\w*\d[\w.]*")
 _MEASURED = re.compile(rf"[\d.]+(?:{_UNIT.pattern})")
 #: What is no mark: a tensor has brackets around its number, what item() gives has none.

@@ -260,7 +260,7 @@ class _Examination:
         return tuple(dict.fromkeys(found))
 
     def _stopped(self, first: Run, diagnosis: Diagnosis) -> Diagnosis:
-        """Add why the program stopped, where that is none of the faults."""
+        """Add the reason why the program stopped, where no fault is it."""
         other = symptoms(first).other
         explained = {fault.kind for fault in diagnosis.faults} & {Kind.LOSS_CUT_OFF, Kind.OTHER_DEVICE}
         if other is not None and not explained:

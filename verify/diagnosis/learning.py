@@ -1,4 +1,4 @@
-"""Faults of what learns: parameters without gradient or optimizer, losses without a graph, gradients never cleared."""
+"""Faults of learning: parameters without gradient or optimizer, losses without a graph, gradients never cleared."""
 
 from __future__ import annotations
 

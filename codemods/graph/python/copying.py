@@ -1,4 +1,4 @@
-"""``copy.copy`` and ``copy.deepcopy``: another object, of which a deep copy has parameters of its own."""
+"""``copy.copy`` and ``copy.deepcopy``: another object; a deep copy has parameters of its own."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Copying:
         return self._part(value) if self._deep else value
 
     def _part(self, value: Any) -> Any:
-        """The copy of what a deep copy comes to."""
+        """The copy of a value that a deep copy reaches."""
         if isinstance(value, tuple):
             return tuple(map(self._part, value))
         if isinstance(value, Tuple):

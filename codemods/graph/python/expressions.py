@@ -265,7 +265,7 @@ class Expressions(Comprehensions):
             self.trace.called[e] = ""
 
     def _callee(self, target: Value, method: str) -> str:
-        """The public name of what is called: ``target``, or a ``method`` of it."""
+        """The public name of the callee: ``target``, or a ``method`` of it."""
         if isinstance(target, Library):
             return canonical(f"{target.path}.{method}" if method else target.path)
         if not method:

@@ -31,7 +31,7 @@ class Filling(Items):
             self.call_value(key, Arguments(None, [value]), at)
 
     def turns_of(self, value: Value, at: ast.AST) -> list[Value]:
-        """What goes into a container that is filled from ``value``, of which no elements are known."""
+        """What goes into a container that is filled from ``value``, whose elements are unknown."""
         if isinstance(value, (Tuple, Sequence, Mapping, Const, Plain)):
             return []
         if isinstance(value, Unknown) and not (value.node is not None or value.shadow or self.held_in([value])):

@@ -54,7 +54,7 @@ class InPlace(Definitions):
             self._rebound(target, receiver, result, function)
 
     def _written_into(self, function: ast.Attribute, receiver: Value, result: Value) -> None:
-        """Let what shares its memory with ``receiver`` have the graph of what was written to that."""
+        """Give every tensor that shares memory with ``receiver`` the graph of the value written there."""
         for option in self.options(receiver):
             if isinstance(option, Tensor) and isinstance(result, Tensor):
                 self.write_through(option, result, function)

@@ -333,7 +333,7 @@ class Items(Iteration):
             self.trace.storings.append(Storing(self.place(at), container, expression, value, "[]", self.s.grad))
 
     def _put_part(self, modules: Module, key: Value, value: Value) -> None:
-        """``modules[key] = value`` of a ``ModuleList`` or ``ModuleDict``: in the place of another, or one more."""
+        """``modules[key] = value`` of a ``ModuleList`` or ``ModuleDict``: replaces one, or adds one."""
         items = list(self.s.get((modules.oid, ITEMS)) or ())
         place = _place(key, len(items))
         if place is not None:

@@ -56,7 +56,7 @@ class Standard(Unknowns):
     """The part of the engine that knows Python's own libraries."""
 
     def standard_call(self, path: str, args: Arguments, at: ast.AST) -> Value | None:
-        """A call of one of these libraries; None where nothing is said of it here."""
+        """A call of one of these libraries; None for one that is not described here."""
         module, _, name = path.rpartition(".")
         given = args.positional
         first = given[0] if given else None

@@ -1,4 +1,4 @@
-"""Methods of what cannot be seen: what a method's name, its arguments and a public origin say of them."""
+"""Methods of unseen objects: what the method's name, its arguments and a public origin say."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MADE_OF_OTHERS = frozenset({
 
 
 class Unknowns(BuiltinCalls):
-    """The part of the engine that calls methods of what cannot be seen."""
+    """The part of the engine that calls methods of unseen objects."""
 
     def unknown_method(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method call on something that cannot be seen."""
@@ -90,7 +90,7 @@ class Unknowns(BuiltinCalls):
         return self.tensor_method(receiver, name, args, at)
 
     def _unlisted_method(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
-        """A method that may do anything with what it is given."""
+        """A method that may do anything with its arguments."""
         results = self.run_callbacks(args, at)
         given = [*args.all(), receiver, *results]
         made = self.opaque(at, f"{receiver.origin}.{name}", given, public=receiver.public)

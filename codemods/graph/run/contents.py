@@ -54,7 +54,7 @@ ANY = "*"
 """Where an object keeps what was put on it under a name, or in a way, that cannot be seen."""
 
 GIVEN = "<models>"
-"""Tells of what cannot be seen that code of its own got a model."""
+"""Says of an unseen object that its own code got a model."""
 
 _MAX_DEPTH = 4
 

@@ -83,7 +83,7 @@ class Core:
         self.running: set[int] = set()
         """The ``Sequential`` modules whose children are being run."""
         self.displaced: set[int] = set()
-        """Lists of which it is not known where each element lies."""
+        """Lists whose order of elements is unknown."""
         self.counts: dict[tuple[ast.AST, int, int], Plain] = {}
         """The numbers of turns, by what is gone through."""
         self.open_loops: list[int] = []
@@ -159,7 +159,7 @@ class Core:
 
     @property
     def loading(self) -> bool:
-        """Whether a module is being loaded, of which only what it leaves behind is kept."""
+        """Whether a module is being loaded; only what it leaves behind is kept."""
         return self.unknowns is not None
 
     def place(self, node: ast.AST) -> Place:

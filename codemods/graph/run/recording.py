@@ -231,7 +231,7 @@ class Recording(Holding):
 
     @staticmethod
     def may_share(given: Value, made: Tensor) -> Tensor:
-        """``made``, of which it is open whether it is ``given``, a view of it or a tensor of its own."""
+        """``made``, which may be ``given`` itself, a view of it or a tensor of its own."""
         if isinstance(given, Tensor) and given.aliases and not made.aliases:
             return replace(made, aliases=tuple(alias.perhaps() for alias in given.aliases))
         return made

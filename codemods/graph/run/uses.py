@@ -275,7 +275,7 @@ class Uses(Joins):
         return made
 
     def mixed(self, at: ast.AST, label: str, args: Arguments) -> Node | None:
-        """The node of what a library makes of its arguments, parameters left out; None if they have no history."""
+        """The node of a library's result, made of its arguments without parameters; None if they have no history."""
         given = [value for value in args.all() if not isinstance(value, Parameters)]
         parents = [n for value in given for n in self.nodes_of(value)] + self.held_in(given)
         made = self.node(at, NodeKind.CALL, parents, certain=False, label=label)
@@ -285,7 +285,7 @@ class Uses(Joins):
         return made
 
     def _given_away(self, values: Iterable[Value], at: ast.AST) -> Shadow:
-        """The shadow of what code gets at ``at`` that cannot be seen."""
+        """The shadow of the values that unseen code gets at ``at``."""
         shadow = self.shadow_of(values)
         for origin in shadow:
             if isinstance(origin, Place):

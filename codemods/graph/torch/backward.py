@@ -110,7 +110,7 @@ class Backward(Uses):
 
     @staticmethod
     def _prove_terms(root: Node) -> None:
-        """What has one element is computed, element by element, of what has one element."""
+        """A tensor of one element is computed, element by element, from tensors of one element."""
         stack = [root]
         while stack:
             node = stack.pop()

@@ -47,7 +47,7 @@ class Judge:
         attached: list[Node],
         sums: list[Node],
     ) -> Kept:
-        """What is known of a value of which ``attached`` are the graphs and ``sums`` those of what holds it."""
+        """What is known of a value: ``attached`` are its graphs, ``sums`` those of its holder."""
         file = place.frame.file
         found = [
             Part(file, e, tuple(nodes_of(v)), sometimes_number(v), scalar(v), rule == HISTORY and odd(v))
@@ -198,7 +198,7 @@ class Judge:
         return found, tensor
 
     def _uses_of_sums(self, kept: Kept, pending: list[Node], freed: bool, tensor: bool) -> tuple[str, bool]:
-        """The same for what was computed of what is kept, and of that again."""
+        """The same for values computed from the kept one, and from these again."""
         seen: set[int] = set()
         first = {id(n) for n in kept.sums}
         while pending:

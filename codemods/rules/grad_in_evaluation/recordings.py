@@ -281,7 +281,7 @@ def _was_there(node: Node, moment: int) -> bool:
 
 
 def is_dropped(place: Place) -> bool:
-    """Whether nothing is made of what a call returns."""
+    """Whether the result of a call is dropped."""
     return place.frame.file.is_statement(place.node)
 
 

@@ -164,7 +164,7 @@ class GradInEvaluation(Rule):
             # of a method that returns no graph, what it reads itself is all that is ever read
             reads = what_reads(made, forward.last if forward.closed is None else forward.first)
             if not (training or reads or forward.volatile or forward.place.turns() or picks(made, 0)):
-                # one forward of which nothing but a shape is looked at: a self-test of a model
+                # one forward, and only its shape is looked at: a self-test of a model
                 continue
             once = not (forward.volatile or forward.place.loops) and is_dropped(forward.place)
             if once and not what_reads(made, forward.last, since=forward.last):
@@ -172,7 +172,7 @@ class GradInEvaluation(Rule):
                 continue
             comes_from = ledger.source(made, forward)
             if comes_from == "evaluated":
-                # a loss of what an evaluating forward gave: without that one's graph it has none
+                # a loss of an evaluating forward: without the graph of that it has none
                 continue
             facts["named"] = is_named(made, forward.last)
             facts["bare"] = is_loss_of_others(made, forward.first)

@@ -57,7 +57,7 @@ class Line:
         if len(calls) < len(self.changes) or not is_identity(left, suite[: suite.index(node)]):
             return edits
         if isinstance(node.targets[0], ast.Attribute) and _defines(file.tree, node.targets[0].attr):
-            # a property may make something else of what it is given
+            # a property may store something else
             return edits
         return [*edits, RemoveIdentity(statement)]
 

@@ -77,7 +77,7 @@ def variable(site: Site, file: ParsedFile, found: Sequence[Finding]) -> Change |
     cuts = not plain or (apart and not fresh)
     suffix = (".detach()" if cuts and not is_cut(given) else "") + wants
     if is_cut_here(file, call):
-        # what is made of it has no history, whatever it has itself
+        # its result has no history, even if it has one itself
         suffix, wants = "", ""
     volatile = argument_of(call, 2, "volatile")
     switched = isinstance(volatile, ast.Constant) and bool(volatile.value) and site.any("fed")

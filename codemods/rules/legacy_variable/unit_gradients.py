@@ -261,7 +261,7 @@ def _imports_torch(tree: ast.Module) -> bool:
 
 
 def _dimensionless(file: ParsedFile, call: ast.Call) -> tuple[Span, str]:
-    """What is written instead of which part of a call, so that it makes a tensor without dimensions."""
+    """The part of a call to replace, and the code, so that it makes a tensor without dimensions."""
     name = _made(file, call)
     element = _only(call.args[0])
     if name == "ones":

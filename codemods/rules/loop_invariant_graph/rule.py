@@ -81,7 +81,7 @@ class LoopInvariantGraph(Rule):
                 yield from self._judge(trace, earlier, walk, old)
 
     def _copies(self, trace: Trace, earlier: Walk, walk: Walk, old: list[Node]) -> Iterator[Observation]:
-        """Copies of parameters from before the loop, of which a backward goes through one whatever happens."""
+        """Copies of parameters from before the loop; a backward surely goes through one of them."""
         groups: dict[ast.AST, list[Node]] = {}
         for node in old:
             if node.kind is NodeKind.OP and node.label == "clone" and all(p.leaf for p in node.parents):

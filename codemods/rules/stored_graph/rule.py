@@ -99,7 +99,7 @@ class StoredGraph(Rule):
         if promise is None or store.statement is None:
             return
         if any(kept_for_good(ledger, c) for c in carries):
-            # a cut would keep what it is made of from learning, and nothing says that this was meant
+            # a cut would stop its parents from learning, and nothing says that this was meant
             if not any(c.read_in_some_turns for c in carries):
                 cached = self._noted(ledger, carries, store, promise, None, "", "walked", advice=_OF_A_CACHE)
                 yield cached, store.statement

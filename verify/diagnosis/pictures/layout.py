@@ -19,7 +19,7 @@ _SETTLES = 120
 _LANE = 10.0
 #: How much straighter a line is held where it passes a layer than where it meets a box.
 _STRAIGHT = 3.0
-#: The pull of what nothing is joined to.
+#: The pull of a box without neighbours.
 _LOOSE = 0.01
 
 Point = tuple[float, float]
@@ -183,7 +183,7 @@ class _Net:
 
 
 def _rising(wanted: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """The numbers nearest to ``wanted``, by weighted squares, of which none is smaller than the one before."""
+    """The rising numbers nearest to ``wanted``, by weighted squares."""
     blocks: list[tuple[float, float, int]] = []
     for value, weight in zip(wanted, weights, strict=True):
         count = 1

@@ -15,7 +15,7 @@ VERSION = 1
 
 
 def schema() -> dict[str, Any]:
-    """Return the JSON schema of what :func:`render` writes."""
+    """Return the JSON schema of :func:`render`."""
     text = (resources.files("verify.diagnosis.reports") / "schema.json").read_text(encoding="utf-8")
     told: dict[str, Any] = json.loads(text)
     return told

@@ -132,7 +132,7 @@ def _pop(engine: Filling, container: Sequence, name: str, args: Arguments, at: a
 
 
 def _popped(name: str, given: list[Value], count: int) -> int | None:
-    """The place of what ``pop`` takes from ``count`` elements, None if that cannot be seen."""
+    """The index that ``pop`` takes of ``count`` elements; None if it cannot be seen."""
     if name == "popleft" or not given:
         return 0 if name == "popleft" else count - 1
     index = given[0].value if isinstance(given[0], Const) else None

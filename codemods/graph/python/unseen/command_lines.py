@@ -1,4 +1,4 @@
-"""Methods of what reads a command line."""
+"""Methods of parsers of command lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from codemods.source.walking import walk
 def _parse(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value | None:
     if receiver.path not in COMMAND_LINES:
         return None
-    # plain data, of which the file says what are numbers
+    # plain data; the file says which of it are numbers
     options = engine.unknown("argparse.Namespace", data=True, public=True)
     for option in engine.frame.file.once(_numbers_asked_for, engine.frame.file.tree):
         engine.s.set((options.oid, option), NUMBER)
