@@ -9,9 +9,9 @@ from codemods.source.errors import SourceError
 from codemods.source.syntax import FAILURES
 from verify.diagnosis.model import Fault, Kind
 from verify.fixing import states, stored
-from verify.fixing.clues import Candidate, place_of, printed, variable
+from verify.fixing.clues import Candidate, place_of, printed, same_loss, variable
 from verify.fixing.learners import attached, cleared, frozen, made_later, recording, registered, spared
-from verify.fixing.losses import retained, summed
+from verify.fixing.losses import retained, summed, walked_once
 from verify.fixing.moved import changed_later, rebuilt_in_loop
 from verify.fixing.shared import read_cloned, read_detached
 from verify.fixing.states import always, cut_where_it_enters, kept_detached, rebuilt, uncached
@@ -40,7 +40,15 @@ def candidates(fault: Fault, texts: Texts) -> list[Candidate]:
             retained,
             summed,
         ),
-        Kind.CHANGED_IN_PLACE: (changed_later, summed, out_of_place, without_inplace, read_cloned, kept_detached),
+        Kind.CHANGED_IN_PLACE: (
+            changed_later,
+            summed,
+            out_of_place,
+            without_inplace,
+            read_cloned,
+            kept_detached,
+            states.grown_from_values,
+        ),
         Kind.GROWING_GRAPH: (stored_detached, kept_detached, stored.detached_after_backward),
         Kind.NO_GRADIENT: (attached, recording, frozen),
         Kind.LOSS_CUT_OFF: (attached, recording),
@@ -49,6 +57,8 @@ def candidates(fault: Fault, texts: Texts) -> list[Candidate]:
         Kind.UNUSED_FORWARDS: (spared,),
         Kind.OTHER_DEVICE: (_moved,),
     }.get(fault.kind, ())
+    if same_loss(fault):
+        makers = (walked_once, retained)
     found: list[Candidate] = []
     for make in makers:
         try:

@@ -87,6 +87,11 @@ def within_a_step(fault: Fault) -> bool:
     return "both losses" in fault.remedy
 
 
+def same_loss(fault: Fault) -> bool:
+    """Whether one loss is walked twice."""
+    return "if twice is meant" in fault.remedy
+
+
 _KEY = re.compile(r"\[[^][]*\]$")
 
 

@@ -6,13 +6,22 @@ import ast
 from collections.abc import Iterator
 
 from verify.diagnosis.model import Clue, Fault
-from verify.fixing.clues import Candidate, named, place_of, within_a_step
+from verify.fixing.clues import Candidate, named, place_of, same_loss, within_a_step
 from verify.fixing.texts import Text, Texts
+
+
+def walked_once(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """Remove the second backward of one loss."""
+    place = place_of(Clue("site", fault.site), texts)
+    if place is not None and same_loss(fault) and walked(place[1]) is not None and len(place[0].block(place[1])) > 1:
+        file, statement = place
+        title = f"walk the loss once, without the backward at {file.at(statement.lineno)}"
+        yield Candidate(title, "the gradients are those of one walk", {file.path: file.without(statement)}, "once")
 
 
 def retained(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     """Retain the graph in the backward that freed it, where nothing was built on it since."""
-    if fault.clue("carrier") is not None and not within_a_step(fault):
+    if fault.clue("carrier") is not None and not within_a_step(fault) and not same_loss(fault):
         return
     place = place_of(fault.clue("freed by"), texts)
     if place is None:
@@ -24,7 +33,8 @@ def retained(fault: Fault, texts: Texts) -> Iterator[Candidate]:
             return
         files = file.given(call, "retain_graph=True")
         title = f"keep the graph in the backward at {file.at(statement.lineno)}"
-        yield Candidate(title, "both losses are learned from; the graph lives until the second backward", files)
+        what = "its gradients count twice" if same_loss(fault) else "both losses are learned from"
+        yield Candidate(title, f"{what}; the graph lives until the second backward", files)
     elif isinstance(statement, ast.Assign):
         yield from _kept_by_grad(statement, file)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from verify.diagnosis.model import Clue, Fault
 from verify.fixing.clues import Candidate, named_in, place_of, targets
-from verify.fixing.states import EACH_STEP
-from verify.fixing.texts import Texts
+from verify.fixing.states import EACH_STEP, is_target
+from verify.fixing.texts import Text, Texts
 
 _SIMPLE = (ast.Assign, ast.AnnAssign)
 
@@ -16,20 +17,40 @@ _SIMPLE = (ast.Assign, ast.AnnAssign)
 def rebuilt_in_loop(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     """Move the statement that made the graph to the start of the loop whose backwards walk it, with those that
     depend on it."""
-    made, freed = place_of(fault.clue("cause"), texts), place_of(fault.clue("freed by"), texts)
-    if made is None or freed is None or made[0].path != freed[0].path or not isinstance(made[1], _SIMPLE):
+    freed = place_of(fault.clue("freed by"), texts)
+    if freed is None:
         return
-    file, statement = made
-    behind = [each for each in file.block(statement) if each.lineno > statement.lineno]
-    loop = next((each for each in behind if _holds(each, freed[1].lineno)), None)
-    if not isinstance(loop, (ast.For, ast.While)) or loop.body[0].lineno == loop.lineno:
+    file = freed[0]
+    for statement in _made(fault, freed, texts):
+        behind = [each for each in file.block(statement) if each.lineno > statement.lineno]
+        loop = next((each for each in behind if _holds(each, freed[1].lineno)), None)
+        if not isinstance(loop, (ast.For, ast.While)) or loop.body[0].lineno == loop.lineno:
+            continue
+        moved = _with_dependents(statement, behind[: behind.index(loop)])
+        if moved is not None:
+            title = f"build {file.segment(targets(statement)[0])} in each turn of the loop at {file.at(loop.lineno)}"
+            files = file.moved(moved, loop.body[0], before=True)
+            yield Candidate(title, EACH_STEP, files, "rebuild", fresh=True)
+
+
+def _made(fault: Fault, freed: tuple[Text, ast.stmt], texts: Texts) -> Iterator[ast.stmt]:
+    """The assignments that may have made the graph: at the cause, or of the carrier before a loop, where a call of it
+    ends in a function of its own."""
+    file, backward = freed
+    cause, carrier = place_of(fault.clue("cause"), texts), fault.clue("carrier")
+    if cause is not None and cause[0].path == file.path:
+        here = file.statement(cause[1].lineno)
+        if isinstance(here, _SIMPLE):
+            yield here
+            return
+    if carrier is None:
         return
-    moved = _with_dependents(statement, behind[: behind.index(loop)])
-    if moved is None:
-        return
-    title = f"build {file.segment(targets(statement)[0])} in each turn of the loop at {file.at(loop.lineno)}"
-    files = file.moved(moved, loop.body[0], before=True)
-    yield Candidate(title, EACH_STEP, files, "rebuild", fresh=True)
+    names = [replace(carrier, name=name) for name in (carrier.name, *carrier.also)]
+    for loop in file.around(backward, (ast.For, ast.While)):
+        for each in file.block(loop):
+            found = isinstance(each, _SIMPLE) and each.lineno < loop.lineno
+            if found and any(is_target(target, name, file) for target in targets(each) for name in names):
+                yield each
 
 
 def _with_dependents(statement: ast.stmt, behind: list[ast.stmt]) -> list[ast.stmt] | None:

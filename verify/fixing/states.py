@@ -25,7 +25,7 @@ def always(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     if place is None or carrier is None:
         return
     file, made = place
-    name = next((file.segment(each) for each in targets(made) if _is_target(each, carrier, file)), "")
+    name = next((file.segment(each) for each in targets(made) if is_target(each, carrier, file)), "")
     title = f"build {name or carrier.name} each time, without the condition at"
     if name and (choice := _chosen(made, file)) is not None and not _of_the_turn([made], file, arguments=True):
         yield Candidate(f"{title} {file.at(made.lineno)}", EACH_STEP, file.replaced(*choice), "rebuild", fresh=True)
@@ -52,7 +52,7 @@ def _gives_back(statement: ast.stmt, carrier: Clue, file: Text) -> TypeGuard[ast
     if not isinstance(statement, ast.If) or statement.orelse or len(statement.body) != 1:
         return False
     given = statement.body[0]
-    return isinstance(given, ast.Return) and given.value is not None and _is_target(given.value, carrier, file)
+    return isinstance(given, ast.Return) and given.value is not None and is_target(given.value, carrier, file)
 
 
 def _chosen(statement: ast.stmt, file: Text) -> tuple[ast.expr, str] | None:
@@ -148,7 +148,7 @@ def cut_where_it_enters(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         return
     file, statement = place
     for target in targets(statement):
-        if not _is_target(target, carrier, file) or not _used_beside(target, statement, file):
+        if not is_target(target, carrier, file) or not _used_beside(target, statement, file):
             continue
         code = file.segment(target)
         several = keys(carrier.name) > isinstance(target, ast.Subscript)
@@ -158,6 +158,20 @@ def cut_where_it_enters(fault: Fault, texts: Texts) -> Iterator[Candidate]:
                     line = f"if {guard}:\n    {line}"
                 title = f"{title} before it is taken up, at {file.at(statement.lineno)}"
                 yield Candidate(title, meaning, file.inserted(statement, line, before=True), way)
+
+
+def grown_from_values(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """Detach what a line adds to where it takes it up, if a backward meets the weights of an earlier step there."""
+    place = place_of(fault.clue("saved by"), texts)
+    if place is None or "an earlier step" not in fault.remedy:
+        return
+    file, statement = place
+    for target in targets(statement):
+        old = [each for each in ast.walk(statement) if isinstance(each, type(target)) and _reads_it(each, target)]
+        if old:
+            title = f"take up {file.segment(target)} without its graph at {file.at(statement.lineno)}"
+            files = file.replaced_all([(each, f"{file.segment(each)}.detach()") for each in old])
+            yield Candidate(title, "each step learns from what is new in it; the value is carried on", files, "cut")
 
 
 def detached_after_backward(fault: Fault, texts: Texts) -> Iterator[Candidate]:
@@ -186,7 +200,7 @@ def kept_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         for carrier in carriers:
             for target in targets(statement):
                 taken = feeds_itself(fault) and _used_beside(target, statement, file)
-                if taken or not _is_target(target, carrier, file):
+                if taken or not is_target(target, carrier, file):
                     # See cut_where_it_enters.
                     continue
                 several = keys(carrier.name) > isinstance(target, ast.Subscript)
@@ -239,7 +253,7 @@ def feeds_itself(fault: Fault) -> bool:
     return made is not None and used is not None and made.site is not None and made.site == used.site
 
 
-def _is_target(target: ast.expr, carrier: Clue, file: Text) -> bool:
+def is_target(target: ast.expr, carrier: Clue, file: Text) -> bool:
     """Whether ``target`` is the carrier, by its last name: objects have other names elsewhere."""
     if isinstance(target, ast.Subscript):
         same = keys(carrier.name) > 0 and not isinstance(target.slice, ast.Slice)
@@ -269,13 +283,12 @@ def _begun(code: str, statement: ast.stmt, file: Text) -> bool:
 
 def _reads(target: ast.expr, statement: ast.stmt) -> bool:
     """Whether ``statement`` reads ``target``, written in the same way."""
-    code = ast.unparse(target)
-    return any(
-        isinstance(node, (ast.Name, ast.Attribute, ast.Subscript))
-        and isinstance(node.ctx, ast.Load)
-        and ast.unparse(node) == code
-        for node in ast.walk(statement)
-    )
+    return any(_reads_it(node, target) for node in ast.walk(statement))
+
+
+def _reads_it(node: ast.AST, target: ast.expr) -> bool:
+    path = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Load)
+    return path and ast.unparse(node) == ast.unparse(target)
 
 
 def _used_beside(target: ast.expr, statement: ast.stmt, file: Text) -> bool:

@@ -111,6 +111,46 @@ def test_a_state_that_a_call_gets_again_is_detached_behind_the_backward() -> Non
     assert found[0] == "state = state._make(part.detach() for part in state)"
 
 
+def test_what_a_function_made_before_the_loop_is_made_in_it() -> None:
+    text = """
+    def weights(t):
+        return t.softmax(0)
+    def train(t):
+        w = weights(t)
+        for x in xs:
+            loss = (w * x).sum()
+            loss.backward()
+    """
+    clues = (Clue("cause", at(2)), Clue("carrier", name="w"), Clue("consumer", at(6)), Clue("freed by", at(7)))
+    assert changed(Kind.SECOND_BACKWARD, text, *clues)[0] == "for x in xs:"
+    other = (clues[0], Clue("carrier", name="v"), *clues[2:])
+    assert "for x in xs:" not in changed(Kind.SECOND_BACKWARD, text, *other)
+
+
+def test_a_loss_is_walked_once_or_its_graph_is_kept() -> None:
+    text = """
+    for x in xs:
+        loss = net(x).sum()
+        loss.backward()
+        print(norm())
+        loss.backward()
+        opt.step()
+    """
+    clues = (Clue("cause", at(2)), Clue("carrier", name="loss"), Clue("consumer", at(5)), Clue("freed by", at(3)))
+    remedy = "call backward once for each loss, or retain_graph=True in the first call if twice is meant"
+    found = changed(Kind.SECOND_BACKWARD, text, *clues, site=at(5), remedy=remedy)
+    assert found == ["opt.step()", "loss.backward(retain_graph=True)"]
+
+
+def test_a_sum_of_earlier_steps_is_taken_up_without_its_graph() -> None:
+    text = "self.loss = self.loss + net(x).sum()\nself.loss.backward(retain_graph=True)\n"
+    clues = (Clue("cause", at(9)), Clue("carrier", name="self.w"), Clue("saved by", at(1)))
+    remedy = "the graph of an earlier step is walked again: detach what is carried from step to step"
+    found = changed(Kind.CHANGED_IN_PLACE, text, *clues, remedy=remedy)
+    assert found == ["self.loss = self.loss.detach() + net(x).sum()"]
+    assert changed(Kind.CHANGED_IN_PLACE, text, *clues) == []
+
+
 def test_what_is_made_beside_its_use_is_not_made_twice() -> None:
     text = """
     def f():

@@ -474,3 +474,72 @@ fault(
     "target",
     ("- target)", "- target.detach())"),
 )
+fault(
+    "weights of edges that a module computes before the loop",
+    """
+    class Edges(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.logits = nn.Parameter(torch.randn(4, 4))
+        def forward(self):
+            a = self.logits.sigmoid()
+            return a / a.sum(1, keepdim=True)  # cause
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Linear(3, 2)
+        def forward(self, x, adj):
+            return adj @ self.a(x)  # consumer
+    edges, net = Edges(), Net()
+    opt = torch.optim.SGD([*edges.parameters(), *net.parameters()], 0.1)
+    adj = edges()
+    for _ in range(5):
+        loss = net(torch.randn(4, 3), adj).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()  # freed_by site
+        opt.step()
+        print(loss.item())
+    """,
+    "second-backward",
+    "adj",
+    ("    loss = net", "    adj = edges()\n    loss = net"),
+)
+fault(
+    "a loss that is walked once more after its gradients were read",
+    """
+    net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+    opt = torch.optim.SGD(net.parameters(), 0.1)
+    for _ in range(4):
+        loss = (net(torch.randn(5, 3)) - 1).pow(2).mean()  # cause
+        opt.zero_grad()
+        loss.backward()  # freed_by
+        norm = sum(p.grad.norm().item() for p in net.parameters())
+        loss.backward()  # site consumer
+        opt.step()
+        print(loss.item(), norm)
+    """,
+    "second-backward",
+    "loss",
+    ("    loss.backward()  # site consumer\n", ""),
+)
+fault(
+    "a sum on an object that no step resets",
+    """
+    class Trainer:
+        def __init__(self):
+            self.net, self.total = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)), torch.zeros(())
+            self.opt = torch.optim.SGD(self.net.parameters(), 0.1)
+        def step(self, x):
+            self.total = self.total + self.net(x).pow(2).mean()  # saved_by
+            self.opt.zero_grad()
+            self.total.backward(retain_graph=True)  # site
+            self.opt.step()  # cause
+            return self.total.item()
+    trainer = Trainer()
+    for _ in range(4):
+        print(trainer.step(torch.randn(5, 3)))
+    """,
+    "changed-in-place",
+    "",
+    ("self.total = self.total +", "self.total = self.total.detach() +"),
+)
