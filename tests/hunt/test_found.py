@@ -57,6 +57,14 @@ class Check:
         return {result}
 """
 
+CALLED = {
+    "filters": "list(filter(Check(out), [1, 2]))",
+    "is applied to a module": "net.apply(Check(out))",
+    "a loader calls": "list(torch.utils.data.DataLoader([1, 2], collate_fn=Check(out)))",
+    "a scheduler calls": "torch.optim.lr_scheduler.LambdaLR(opt, Check(out))",
+    "sorts": "sorted([2, 1], key=Check(out))",
+}
+
 STATE = """
 state = torch.zeros(5, 4)
 for x in xs:
@@ -872,6 +880,10 @@ print(line.weight.grad.sum().item())
     "the same of the first batch": CACHE.format(
         get="if self.kept is None:\n            self.kept = net(x)\n        return self.kept", read="cache.get(x)"
     ),
+    **{
+        f"an object that {name}": LATER.format(before=CHECK.format(method="__call__", result="0"), inside=inside)
+        for name, inside in CALLED.items()
+    },
     "a node of the graph that is called": LATER.format(
         before="", inside="print(loss.grad_fn(torch.ones(()))[0].sum().item())"
     ),
@@ -991,6 +1003,12 @@ for i, x in enumerate(xs):
     if loss < 1e-9:
         break
 """,
+    **{
+        f"an object that {name} and only looks": LATER.format(
+            before=CHECK.format(method="__call__", result="0").replace(".backward()", ".item()"), inside=inside
+        )
+        for name, inside in CALLED.items()
+    },
     "a class whose methods only look": LATER.format(
         before=CHECK.format(method="__str__", result="'ok'").replace(".backward()", ".item()"),
         inside="print(Check(out))",

@@ -79,12 +79,14 @@ def _optimizer(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Valu
 @CALLS.of("torch.optim.lr_scheduler.*", "torch.optim.swa_utils.*", "torch.optim.swa_utils", "torch.utils.tensorboard.*")
 def _unseen(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     engine.may_call(args.all())
+    engine.run_walking(args, at)
     return engine.unknown(path, public=True)
 
 
 @CALLS.of("torch.utils.data.*", "torchvision.datasets.*", "torchvision.transforms.*", "torchtext.*")
 def _data(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     engine.may_call(args.all())
+    engine.run_walking(args, at)
     given = Tuple(tuple(args.all()))
     if engine.nodes_of(given) or engine.held_in([given]):
         return engine.taken(at, given, path)

@@ -34,6 +34,7 @@ from codemods.graph.model.values import (
     Unknown,
     may_carry,
 )
+from codemods.graph.model.walks import may_walk
 from codemods.graph.run.contents import ITEMS, REST
 from codemods.graph.run.joins import Joins
 
@@ -382,6 +383,24 @@ class Uses(Joins):
                     self.escape_all([result], Escape.RETURNED)
                     results.append(result)
         return results
+
+    def run_walking(self, args: Arguments, at: ast.AST) -> None:
+        """Run those functions of the tree that back-propagate, which a library gets that keeps all else to itself."""
+        walking = [value for value in args.all() if self.walking(value)]
+        if walking:
+            self.run_callbacks(Arguments(args.call, walking), at)
+
+    def walking(self, value: Value) -> bool:
+        """Whether it is a function, method or object of the tree whose call back-propagates, by its look."""
+        for option in self.options(value):
+            while isinstance(option, Partial):
+                option = option.function
+            called = option.function if isinstance(option, Method) else option
+            if isinstance(called, Instance):
+                called = called.cls.find("__call__")
+            if isinstance(called, Function) and may_walk(called.file, called.definition):
+                return True
+        return False
 
     def _others(self, args: Arguments, at: ast.AST) -> list[Value]:
         """What a function that is handed over may get of the arguments beside it."""

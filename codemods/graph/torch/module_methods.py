@@ -50,6 +50,8 @@ def _module(engine: Layers, module: Value, name: str, args: Arguments, at: ast.A
 
 @OF_MODULES.of(*(TRANSPARENT_MODULE_METHODS - {"module", "requires_grad_", "train", "eval"}))
 def _itself(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    if name == "apply":
+        engine.run_walking(args, at)
     return module
 
 

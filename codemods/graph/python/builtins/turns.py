@@ -7,8 +7,7 @@ import ast
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.kinds import SequenceKind
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import NUMBER, Function, Library, Parameters, Plain, Sequence, Tuple
-from codemods.graph.model.walks import walks
+from codemods.graph.model.values import NUMBER, Library, Parameters, Plain, Sequence, Tuple
 from codemods.graph.python.builtins.table import BUILTINS
 from codemods.graph.python.containers import Containers
 from codemods.graph.run.contents import RETURNED
@@ -73,10 +72,9 @@ def _filter(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Valu
     if len(given) < 2:
         return engine.unknown(name)
     turns = engine.iterate(given[1], at)
-    asked = given[0] if isinstance(given[0], Function) else None
-    if asked is not None and asked.file.once(walks, asked.definition):
+    if engine.walking(given[0]):
         for turn in turns:
-            engine.call_value(asked, Arguments(None, [turn]), at)
+            engine.call_value(given[0], Arguments(None, [turn]), at)
     if isinstance(given[1], Parameters):
         return given[1]
     return engine.counted_as(engine.new_sequence(list(turns)), given[1])
