@@ -91,9 +91,12 @@ def report_of(*fixed: Finding, old: str = "a\n", new: str = "b\n", proofs: bool 
     hunks = tuple(
         Hunk(each.path, each.span.line, (old,), each.span.line, (new,), (index,)) for index, each in enumerate(fixed)
     )
-    lines = max((each.span.line for each in fixed), default=1)
+    lines = range(1, max((each.span.line for each in fixed), default=1) + 1)
     paths = dict.fromkeys(each.path for each in fixed)
-    sources = {path: source_from_bytes((old * lines).encode(), path) for path in paths}
+    places = {(each.path, each.span.line) for each in fixed}
+    # No two lines between them are alike: a file of equal lines takes difflib long.
+    texts = {path: [old if (path, n) in places else f"{n:0{len(old) - 1}}\n" for n in lines] for path in paths}
+    sources = {path: source_from_bytes("".join(text).encode(), path) for path, text in texts.items()}
     known = {"files": 3, "findings": (), "skipped": (), "review": Review(changes, hunks), "sources": sources}
     return Report(**{**known, "fixed": fixed, "changed": tuple(paths), "applied": True, **more})
 
