@@ -49,10 +49,10 @@ def test_each_rule_has_enough_cases() -> None:
             continue
         pairs, kept = keeps.count(False), keeps.count(True)
         if isinstance(rule(name), SiteRule):
-            # most of its programs stand in tests/rules, where they take no time of their own
+            # programs may stand in tests/rules, where they take no time of their own
             told = importlib.import_module(f"tests.rules.test_{name.replace('-', '_')}")
             assert pairs, name
-            pairs, kept = pairs + told.WRITTEN, kept + len(told.LEFT)
+            pairs, kept = pairs + getattr(told, "WRITTEN", 0), kept + len(getattr(told, "LEFT", ()))
         assert pairs >= 6, name
         assert kept >= 8, name
 
