@@ -6,6 +6,7 @@ The parent has torch loaded and warm, so that a run costs some milliseconds.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import io
 import itertools
@@ -80,8 +81,9 @@ class Run:
         return self.error == "RuntimeError" and any(text in self.message for text in GRAPH_ERRORS)
 
 
+@functools.cache
 def warm() -> None:
-    """Load and start what every program needs, once, in the parent."""
+    """Load and start what every program needs, once, in the parent: in each child it would take a second."""
     torch.set_num_threads(1)
     net = torch.nn.Linear(2, 2)
     for made in (torch.optim.Adam(net.parameters()), torch.optim.LBFGS(net.parameters())):
@@ -106,6 +108,7 @@ def run(files: Mapping[str, str], *, double: bool = False, retain: bool = False)
 
     Numbers have 64 bits by default if ``double``; every backward keeps its graph if ``retain``.
     """
+    warm()
     folder = tempfile.mkdtemp(prefix="hunt-", dir=_memory())
     try:
         for path, text in files.items():

@@ -11,7 +11,7 @@ from tests.hunt import comparing
 from tests.hunt.checking import HARMLESS, check
 from tests.hunt.hunting import Findings, Hunt, hunted
 from tests.hunt.programs import program
-from tests.hunt.running import Run, run, warm
+from tests.hunt.running import Run, run
 from tests.hunt.shrinking import fewer_choices, fewer_statements
 
 TRAIN = """\
@@ -28,11 +28,6 @@ for i in range(4):
     total += loss.item()
 print(total)
 """
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _warm() -> None:
-    warm()
 
 
 def runs(old: str, new: str) -> tuple[Run, Run]:

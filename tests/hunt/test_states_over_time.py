@@ -9,7 +9,6 @@ from textwrap import dedent, indent
 import pytest
 
 from tests.hunt.checking import HARMLESS, check
-from tests.hunt.running import warm
 
 #: How the state is brought up to date, from itself and from what the layer gives.
 UPDATES = (
@@ -107,7 +106,6 @@ def program(home: str, update: str, loop: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("home", HOMES)
 def test_it_is_cut_where_no_step_learns_otherwise(home: str) -> None:
-    warm()
     rewritten = 0
     for update, loop in itertools.product(UPDATES, LOOPS):
         text = program(home, update, loop)
@@ -121,7 +119,6 @@ def test_it_is_cut_where_no_step_learns_otherwise(home: str) -> None:
 
 @pytest.mark.parametrize("loop", ["time steps", "two calls"])
 def test_a_membrane_is_cut_behind_the_step(loop: str) -> None:
-    warm()
     verdict = check({"main.py": program("an attribute", UPDATES[0], loop)})
     assert verdict.after is not None
     assert "m.mem = m.mem.detach()" in verdict.after["main.py"]
@@ -130,7 +127,6 @@ def test_a_membrane_is_cut_behind_the_step(loop: str) -> None:
 
 
 def test_a_mean_of_one_forward_a_step_is_cut_where_it_is_read() -> None:
-    warm()
     verdict = check({"main.py": program("an attribute", UPDATES[0], "one call")})
     assert verdict.after is not None
     assert "0.8 * self.mem.detach() + cur" in verdict.after["main.py"]
