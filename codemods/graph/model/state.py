@@ -127,6 +127,13 @@ class State:
         if key in self._shared:
             self._own[key] = GONE
 
+    def end(self, keys: Iterable[Key]) -> None:
+        """Forget cells that are gone for good, such as a call's variables: where paths meet nobody looks for them."""
+        written = self.log.keys
+        for key in keys:
+            self.drop(key)
+            written.pop(key, None)
+
     def cells(self) -> Cells:
         """What all cells hold that were written here; good for as long as nothing is written."""
         return Cells(self._own, self._shared)
@@ -185,10 +192,18 @@ def merge(
     grad = first.grad
     for other in states[1:]:
         fresh = written_since(other, base)
+        alike = first._shared is other._shared
+        mine_of, theirs_of = first._own.get, other._own.get
         for key in written | fresh:
+            mine: Any = mine_of(key)
+            theirs: Any = theirs_of(key)
+            if mine is theirs and (alike or (mine is not None and mine is not GONE)):
+                continue
             # what a path did not write is what the loaded modules left there
-            mine: Any = first.peek(key)
-            theirs: Any = other.peek(key)
+            if mine is None or mine is GONE:
+                mine = first.peek(key)
+            if theirs is None or theirs is GONE:
+                theirs = other.peek(key)
             if mine is theirs:
                 continue
             if key[1] == TURNS:
@@ -198,8 +213,10 @@ def merge(
                 first.put(key, "maybe")
             elif mine is None or theirs is None:
                 left = theirs if mine is None else mine
-                removed = left is before.here(key) and isinstance(left, Value)
-                first.put(key, maybe(left) if removed else left)
+                if left is before.here(key) and isinstance(left, Value):
+                    first.put(key, maybe(left))
+                elif mine is None:
+                    first.put(key, left)
             elif (
                 isinstance(mine, tuple)
                 and isinstance(before.here(key), tuple)

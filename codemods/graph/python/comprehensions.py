@@ -60,8 +60,7 @@ class Comprehensions(InPlace):
         finally:
             self.frame.scopes.pop()
             if scope not in self.closures:
-                for name in names:
-                    self.s.drop((scope, name))
+                self.s.end((scope, name) for name in names)
 
     def _each_item(
         self,

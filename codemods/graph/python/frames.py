@@ -166,8 +166,7 @@ class Frames(Libraries):
             self.frame = caller
             self.dead = was_dead
             if not frame.captured:
-                for name in frame.names:
-                    self.s.drop((frame.fid, name))
+                self.s.end((frame.fid, name) for name in frame.names)
 
 
 def _yields(definition: ast.AST) -> bool:

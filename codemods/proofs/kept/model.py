@@ -61,11 +61,18 @@ class Kept:
     """Whether what keeps it was given something else elsewhere that is neither a tensor nor a number."""
 
 
-def through_phi(node: Node) -> Iterator[Node]:
-    yield node
-    if node.kind is NodeKind.PHI:
-        for parent in node.parents:
-            yield from through_phi(parent)
+def through_phi(*nodes: Node) -> Iterator[Node]:
+    """Nodes, and for those that are one of several all of these; each once, for many ways may lead to one."""
+    seen: set[int] = set()
+    stack = [*reversed(nodes)]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield node
+        if node.kind is NodeKind.PHI:
+            stack += reversed(node.parents)
 
 
 def scalar(value: Value) -> bool:
@@ -168,7 +175,7 @@ class Run:
         """The nodes that backwards started from; for a value that is one of several, all of them."""
         for walk in self.trace.walks:
             if walk.kind is WalkKind.BACKWARD:
-                self.roots |= {id(n) for root in walk.roots for n in through_phi(root) if n.kind is not NodeKind.PHI}
+                self.roots |= {id(n) for n in through_phi(*walk.roots) if n.kind is not NodeKind.PHI}
         for ran in self.trace.ran:
             if isinstance(ran.statement, LOOPS):
                 self.loops[id(ran.statement)].append((ran.first, ran.last))
