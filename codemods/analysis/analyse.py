@@ -80,9 +80,11 @@ def _analysis(
 def _decide(project: Project, rules: list[Rule], options: Options, observations: list[Observation]) -> list[Finding]:
     found: list[Finding] = []
     decision = Decision(project.parsed, options, found)
+    noted: dict[str, list[Observation]] = {}
+    for observation in observations:
+        noted.setdefault(observation.rule, []).append(observation)
     for rule in rules:
-        mine = [o for o in observations if o.rule == rule.name]
-        for finding in rule.decide(mine, decision):
+        for finding in rule.decide(noted.get(rule.name, []), decision):
             if finding.path in project.targets:
                 found.append(finding if finding.since else replace(finding, since=rule.since))
     return with_bound_names(found, decision)

@@ -92,9 +92,12 @@ def observe(
     if progress is not None:
         progress(total, total)
     conduct = Conduct()
-    for one in {id(one): one for known in noted.values() for one in known}.values():
+    # most rules have one list together
+    lists = {id(known): known for known in noted.values()}.values()
+    runs = {id(one): one for known in lists for one in known}.values()
+    for one in runs:
         conduct.add(one.conduct)
-    notes = list(dict.fromkeys(n for known in noted.values() for one in known for n in one.notes))
+    notes = list(dict.fromkeys(note for one in runs for note in one.notes))
     return Seen(findings, notes, conduct, unread)
 
 
@@ -105,7 +108,12 @@ def _decided(
     # the files with findings are needed all at once
     if project.files.trim(project.files.room // 8):
         garbage.unfreeze()
-    return decide([o for name, known in noted.items() for one in known for o in one.observations if o.rule == name])
+    by_rule: dict[int, dict[str, list[Observation]]] = {}
+    for known in {id(known): known for known in noted.values()}.values():
+        mine = by_rule[id(known)] = {}
+        for observation in (o for one in known for o in one.observations):
+            mine.setdefault(observation.rule, []).append(observation)
+    return decide([o for name, known in noted.items() for o in by_rule[id(known)].get(name, ())])
 
 
 def _settled(workers: Workers, scripts: list[Record], alone: list[Record], budget: int) -> list[Noted]:

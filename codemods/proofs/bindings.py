@@ -27,6 +27,7 @@ from codemods.graph.model.values import (
     options_of,
 )
 from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS
+from codemods.source import walking
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # A name, or a name that is bound wherever a test holds (True) or does not (False).
@@ -68,7 +69,7 @@ def bound_around(file: ParsedFile, statement: ast.stmt, name: str) -> bool | Non
 
 
 def _globals(tree: ast.Module) -> set[str]:
-    return {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+    return {name for node in walking.walk(tree) if isinstance(node, ast.Global) for name in node.names}
 
 
 def kinds(value: Value | None, cells: Cells, depth: int = 0) -> set[str]:
@@ -157,7 +158,7 @@ def _flow_of(scope: ast.AST) -> _Flow:
         return flow
     arguments: set[str] = set()
     if isinstance(scope, FUNCTIONS):
-        arguments = {a.arg for a in ast.walk(scope.args) if isinstance(a, ast.arg)}
+        arguments = {a.arg for a in walking.walk(scope.args) if isinstance(a, ast.arg)}
     declared = {n for s in _statements(body) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
     flow.own = (arguments | {n for s in _statements(body) for n in _bindings(s)}) - declared
     walk = _Walk(flow)
@@ -173,7 +174,7 @@ def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
         yield statement
         if isinstance(statement, (*DEFINITIONS, ast.ClassDef)):
             continue
-        for child in ast.iter_child_nodes(statement):
+        for child in walking.children(statement):
             if isinstance(child, ast.stmt):
                 stack.append(child)
             elif isinstance(child, (ast.ExceptHandler, ast.match_case)):
@@ -198,7 +199,7 @@ def _bindings(statement: ast.stmt) -> set[str]:
             found.add(node.rest)
         elif isinstance(node, ast.ExceptHandler) and node.name:
             found.add(node.name)
-        for child in ast.iter_child_nodes(node):
+        for child in walking.children(node):
             if not isinstance(child, (ast.stmt, ast.Lambda, *_COMPREHENSIONS)):
                 stack.append(child)
     return found
@@ -214,7 +215,7 @@ def _targets(statement: ast.stmt) -> set[str]:
         targets = [statement.target]
     else:
         return set()
-    return {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return {n.id for t in targets for n in walking.walk(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 class _Walk:
@@ -254,20 +255,21 @@ class _Walk:
                 self.breaks.append(facts)
             return None
         if isinstance(statement, ast.Delete):
-            gone = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)}
+            gone = {n.id for n in walking.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)}
             return frozenset(fact for fact in facts if (fact if isinstance(fact, str) else fact[2]) not in gone)
         return _bind(facts, _targets(statement), _attributes(statement))
 
     def _if(self, statement: ast.If, facts: _Facts) -> _Facts | None:
         test = ast.unparse(statement.test)
-        stable = not any(isinstance(n, (ast.Call, ast.NamedExpr)) for n in ast.walk(statement.test))
         then = self.suite(statement.body, _given(facts, test, holds=True))
         other = self.suite(statement.orelse, _given(facts, test, holds=False))
         met = _meet([then, other])
-        if met is None or not stable:
-            return met
+        if met is None:
+            return None
         more = {(test, True, n) for n in (then or frozenset()) - met if isinstance(n, str)}
         more |= {(test, False, n) for n in (other or frozenset()) - met if isinstance(n, str)}
+        if not more or any(isinstance(n, (ast.Call, ast.NamedExpr)) for n in walking.walk(statement.test)):
+            return met
         # where a branch changes what its own test asks for, it says nothing of later ones
         changed = {n for s in _statements([statement]) for n in (*_bindings(s), *_attributes(s))}
         return met | more if not _mentions(statement.test, changed) else met
@@ -279,7 +281,10 @@ class _Walk:
         # what a turn changes may undo what was known of a test before it
         start = frozenset(f for f in facts if isinstance(f, str) or not _mentions(_expression(f[0]), changed | names))
         deleted = {
-            n.id for s in statement.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)
+            n.id
+            for s in statement.body
+            for n in walking.walk(s)
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)
         }
         start = frozenset(f for f in start if f not in deleted)
         self.suite(statement.body, _bind(start, names))
@@ -320,14 +325,14 @@ def _meet(ends: Iterable[_Facts | None]) -> _Facts | None:
 
 
 def _stored(target: ast.AST) -> set[str]:
-    names = {n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    return names | {n.name for n in ast.walk(target) if isinstance(n, (ast.MatchAs, ast.MatchStar)) and n.name}
+    names = {n.id for n in walking.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return names | {n.name for n in walking.walk(target) if isinstance(n, (ast.MatchAs, ast.MatchStar)) and n.name}
 
 
 def _attributes(statement: ast.stmt) -> set[str]:
     """The attributes that a statement assigns, by their texts."""
     return {
-        ast.unparse(n) for n in ast.walk(statement) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)
+        ast.unparse(n) for n in walking.walk(statement) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)
     }
 
 
@@ -338,5 +343,5 @@ def _expression(text: str) -> ast.AST:
 def _mentions(test: ast.AST, names: set[str]) -> bool:
     return any(
         (isinstance(n, ast.Name) and n.id in names) or (isinstance(n, ast.Attribute) and ast.unparse(n) in names)
-        for n in ast.walk(test)
+        for n in walking.walk(test)
     )

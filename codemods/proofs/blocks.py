@@ -232,11 +232,11 @@ def _of_comprehensions(statement: ast.AST) -> set[int]:
     for whole in walk(statement):
         if not isinstance(whole, _COMPREHENSIONS):
             continue
-        targets = [node for each in whole.generators for node in ast.walk(each.target)]
+        targets = [node for each in whole.generators for node in walk(each.target)]
         own = {node.id for node in targets if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
         # the first iterable is evaluated outside
-        outside = {id(node) for node in ast.walk(whole.generators[0].iter)}
-        for node in ast.walk(whole):
+        outside = {id(node) for node in walk(whole.generators[0].iter)}
+        for node in walk(whole):
             base: ast.AST = node
             while isinstance(base, ast.Attribute):
                 base = base.value

@@ -17,6 +17,7 @@ from codemods.graph.model.trace import Reading, Trace
 from codemods.graph.model.values import Tensor
 from codemods.proofs.reach import opaque, origins, reach, saves_parameter, weighted
 from codemods.proofs.turns import crossed, every_turn, in_some_turns, named, of_a_changing_condition
+from codemods.source import walking
 from codemods.terms.findings import Promise
 
 
@@ -361,5 +362,5 @@ def _met(child: Node, old: Node, sources: list[Node]) -> list[tuple[Reading, Pla
 
 
 def _bound_in(statements: list[ast.stmt]) -> set[str]:
-    nodes = (n for statement in statements for n in ast.walk(statement))
+    nodes = (n for statement in statements for n in walking.walk(statement))
     return {named(n) for n in nodes if isinstance(getattr(n, "ctx", None), ast.Store)}

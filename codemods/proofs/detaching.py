@@ -26,6 +26,7 @@ from codemods.graph.model.values import (
 from codemods.proofs.bindings import bound_at, contents, held, kinds
 from codemods.proofs.carried import Carry
 from codemods.proofs.turns import crossed
+from codemods.source import walking
 from codemods.terms.edits import AddHelper, Edit, InsertStatements
 from codemods.terms.spans import Span
 
@@ -177,9 +178,9 @@ def _handed_on(carry: Carry, frame: Frame) -> str | None:
         return None
     returned = {
         name.id
-        for node in ast.walk(definition)
+        for node in walking.walk(definition)
         if isinstance(node, ast.Return) and node.value is not None
-        for name in ast.walk(node.value)
+        for name in walking.walk(node.value)
         if isinstance(name, ast.Name)
     }
     held = {c.name for c, _ in carry.old.stores if c.kind is CarrierKind.LOCAL and c.owner == frame.fid}

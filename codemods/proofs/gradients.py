@@ -19,6 +19,7 @@ from codemods.graph.model.state import FROZEN
 from codemods.graph.model.trace import Trace
 from codemods.proofs.marks import clears, touches_gradients
 from codemods.proofs.syntax import FUNCTIONS, own_nodes
+from codemods.source import walking
 
 _Node = TypeVar("_Node", bound=ast.AST)
 
@@ -197,7 +198,7 @@ def _unconditional(place: Place) -> bool:
     if definition is None:
         return True
     line = place.statement.lineno if place.statement is not None else 0
-    return not any(isinstance(n, ast.Return) and n.lineno < line for n in own_nodes(ast.iter_child_nodes(definition)))
+    return not any(isinstance(n, ast.Return) and n.lineno < line for n in own_nodes(walking.children(definition)))
 
 
 def _transparent(parent: ast.AST | None, child: ast.AST) -> bool:
@@ -206,7 +207,7 @@ def _transparent(parent: ast.AST | None, child: ast.AST) -> bool:
         return True
     if isinstance(parent, ast.For) and child in parent.body:
         # the run has seen what it goes through; that it may be empty is not what such loops are written for
-        return not any(isinstance(n, (ast.If, ast.Continue, ast.Break, ast.Try)) for n in ast.walk(parent))
+        return not any(isinstance(n, (ast.If, ast.Continue, ast.Break, ast.Try)) for n in walking.walk(parent))
     return False
 
 

@@ -12,7 +12,7 @@ from codemods.graph.model.program import ParsedFile
 from codemods.proofs.bindings import bound_around, bound_at
 from codemods.proofs.observations import Decision
 from codemods.proofs.syntax import DEFINITIONS
-from codemods.source.walking import walk
+from codemods.source.walking import children, walk
 from codemods.terms.edits import AddHelper, Edit, InsertStatements, MoveStatement
 from codemods.terms.findings import Finding, as_advice
 
@@ -29,8 +29,9 @@ def with_bound_names(findings: list[Finding], decision: Decision) -> list[Findin
 
 def _sound(finding: Finding, decision: Decision) -> bool:
     for path, edit in finding.edits:
-        file = decision.files(path)
-        if file is not None and not _builtins_of(edit).isdisjoint(_taken_builtins(file)):
+        called = _builtins_of(edit)
+        file = decision.files(path) if called else None
+        if file is not None and not called.isdisjoint(_taken_builtins(file)):
             return False
     by_file: dict[str, list[InsertStatements | MoveStatement]] = {}
     helpers = {edit.name for _, edit in finding.edits if isinstance(edit, AddHelper)}
@@ -196,9 +197,7 @@ def _at_once(statement: ast.stmt) -> set[str]:
         if isinstance(node, (ast.Lambda, ast.IfExp, ast.BoolOp, *_COMPREHENSIONS)):
             continue
         stack += [
-            child
-            for child in ast.iter_child_nodes(node)
-            if not isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case))
+            child for child in children(node) if not isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case))
         ]
     return found
 

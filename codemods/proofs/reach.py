@@ -26,6 +26,7 @@ from codemods.graph.model.facts.saved import (
 from codemods.graph.model.kinds import NodeKind
 from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.state import FROZEN
+from codemods.source import walking
 
 _SEEN_MODULES = MODULES_WITH_PARAMETERS | MODULES_WITHOUT_PARAMETERS | LOSS_MODULES | MODULE_CONTAINERS
 _OPERATORS = frozenset(c.__name__ for c in ast.operator.__subclasses__())
@@ -205,7 +206,7 @@ def _one_step(forward: ast.AST) -> bool:
         return False
     given = forward.args[0]
     if isinstance(given, ast.Subscript):
-        return any(isinstance(n, ast.Constant) and n.value is None for n in ast.walk(given.slice))
+        return any(isinstance(n, ast.Constant) and n.value is None for n in walking.walk(given.slice))
     if not isinstance(given, ast.Call) or not isinstance(given.func, ast.Attribute):
         return False
     shaping = given.func.attr in ("view", "reshape", "expand")

@@ -125,11 +125,11 @@ def of_a_changing_condition(place: Place) -> bool:
     loop = place.loops[-1][0] if place.loops else None
     if not isinstance(branch, ast.If) or loop is None:
         return False
-    asked = {named(n) for n in ast.walk(branch.test)} - {""}
+    asked = {named(n) for n in walk(branch.test)} - {""}
     written = {
-        named(n) for n in ast.walk(loop) if isinstance(getattr(n, "ctx", None), ast.Store) and n not in (loop, branch)
+        named(n) for n in walk(loop) if isinstance(getattr(n, "ctx", None), ast.Store) and n not in (loop, branch)
     }
-    until = {named(n) for w in ast.walk(loop) if isinstance(w, ast.While) and w is not loop for n in ast.walk(w.test)}
+    until = {named(n) for w in walk(loop) if isinstance(w, ast.While) and w is not loop for n in walk(w.test)}
     return bool(asked & written) and not asked & until
 
 

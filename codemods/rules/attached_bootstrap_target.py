@@ -18,6 +18,7 @@ from codemods.proofs.marks import concerns, hooked, may_touch_gradients
 from codemods.proofs.observations import Observation
 from codemods.proofs.reach import opaque
 from codemods.rules._sites import SiteRule
+from codemods.source import walking
 from codemods.terms.edits import Edit, WrapExpression
 from codemods.terms.findings import Promise
 
@@ -237,7 +238,7 @@ def _ends(product: Node) -> bool:
         and isinstance(n.left, ast.Constant)
         and n.left.value in (1, 1.0)
         for side in (at.left, at.right)
-        for n in ast.walk(side)
+        for n in walking.walk(side)
     )
 
 

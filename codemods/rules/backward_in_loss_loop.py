@@ -19,6 +19,7 @@ from codemods.proofs.paired_flags import mended
 from codemods.proofs.reach import reached_surely
 from codemods.proofs.syntax import FUNCTIONS, free_name, own_nodes
 from codemods.rules.base import Rule
+from codemods.source import walking
 from codemods.terms.edits import DropArgument, Edit, InsertStatements, MoveStatement, RemoveStatement
 from codemods.terms.findings import Finding, Promise, TrailStep
 
@@ -195,7 +196,7 @@ class _Loop:
         """Whether something happens between the turns, too: in a generator over whose values the loop goes."""
         if self.holds(place):
             return True
-        iterated = {id(n) for n in ast.walk(getattr(self.node, "iter", self.node))}
+        iterated = {id(n) for n in walking.walk(getattr(self.node, "iter", self.node))}
         chain = place.chain()
         return any(
             inner.frame.yields and outer.frame is self.frame and id(outer.node) in iterated
@@ -321,7 +322,7 @@ class _Rewrite:
         ]
 
     def _uses(self, name: str) -> int:
-        return sum(isinstance(n, ast.Name) and n.id == name for n in ast.walk(self.scope))
+        return sum(isinstance(n, ast.Name) and n.id == name for n in walking.walk(self.scope))
 
     def _filled(self, values: ast.expr, depth: int = 0) -> bool:
         """Whether a loop over ``values`` runs at least one turn, by what stands in the text."""
@@ -340,7 +341,7 @@ class _Rewrite:
     def _assigned(self, name: str, depth: int) -> bool:
         """Whether a local name is bound once, to something that is not empty, and never shortened."""
         bound: list[ast.expr | None] = []
-        for node in ast.walk(self.scope):
+        for node in walking.walk(self.scope):
             if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load):
                 around = self.file.parent(node)
                 plain = isinstance(around, ast.Assign) and around.targets == [node]

@@ -107,7 +107,7 @@ def _in_variable(file: ParsedFile, load: ast.Call, name: str, model: str) -> lis
     found: list[tuple[ParsedFile, ast.Assign]] = []
     around = scope(file, load)
     bound = 0
-    for node in ast.walk(around):
+    for node in walk(around):
         if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
             return []
         if isinstance(node, ast.arg) and node.arg == name:
@@ -192,7 +192,7 @@ def _owner(value: ast.expr) -> ast.expr | None:
 def _changed(file: ParsedFile, around: ast.AST, name: str, model: str) -> bool:
     """Whether what is kept is written to, or the model is made anew or moved."""
     made = 0
-    for node in ast.walk(around):
+    for node in walk(around):
         if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) and ast.unparse(node.value) == name:
             return True
         if isinstance(node, (ast.Name, ast.Attribute)) and not isinstance(node.ctx, ast.Load):

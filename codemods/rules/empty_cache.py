@@ -11,6 +11,7 @@ from codemods.proofs.gradients import suite_of
 from codemods.proofs.observations import Observation
 from codemods.proofs.syntax import LOOPS
 from codemods.rules._sites import SiteRule
+from codemods.source import walking
 from codemods.terms.edits import InsertStatements
 from codemods.terms.findings import Promise
 
@@ -113,7 +114,7 @@ def _empties(trace: Trace, ran: Ran) -> bool:
     looked: list[ast.AST] = [ran.statement, *suite[position + 1 : position + 2]]
     called = (f for f in trace.frames if f.definition is not None and f.call is not None and _within(f.call, ran))
     looked += [f.definition for f in called if f.definition is not None]
-    return any(isinstance(n, ast.Attribute) and n.attr == "empty_cache" for one in looked for n in ast.walk(one))
+    return any(isinstance(n, ast.Attribute) and n.attr == "empty_cache" for one in looked for n in walking.walk(one))
 
 
 RULE = EmptyCache

@@ -14,6 +14,7 @@ from codemods.proofs.observations import Observation
 from codemods.proofs.turns import crossed
 from codemods.proofs.unseen import Way, leaves_sight
 from codemods.rules._sites import SiteRule, scope
+from codemods.source import walking
 from codemods.terms.edits import Edit, KeepPart, RemoveIdentity
 from codemods.terms.findings import Promise
 
@@ -114,8 +115,8 @@ def _taken_back(leaf: Node, lost: Node) -> list[Edit]:
     given = lost.place.statement
     if not isinstance(inner, ast.Name) or not isinstance(given, ast.Assign) or given.value is not lost.place.node:
         return []
-    own = {*ast.walk(given), statement, *([] if statement is None else ast.walk(statement))}
-    bound = (n for n in ast.walk(scope(file, made)) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
+    own = {*walking.walk(given), statement, *([] if statement is None else walking.walk(statement))}
+    bound = (n for n in walking.walk(scope(file, made)) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
     if not _gives(given, inner.id) or not own.issuperset(n for n in bound if n.id == inner.id):
         return []
     if isinstance(statement, ast.Assign) and statement.value is made and _gives(statement, inner.id):

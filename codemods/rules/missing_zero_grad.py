@@ -18,6 +18,7 @@ from codemods.proofs.observations import Decision, Observation, Shows, sites
 from codemods.proofs.syntax import FUNCTIONS, LOOPS
 from codemods.proofs.turns import crossed, loops_around
 from codemods.rules.base import Rule
+from codemods.source import walking
 from codemods.terms.edits import Edit, InsertStatements
 from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.spans import Span
@@ -233,7 +234,7 @@ def _plain(trace: Trace, steps: list[Step], walks: list[Walk]) -> bool:
     if any(_wrapped(walk) or not any(n.certain and not n.leaf for n in walk.seen) for walk in walks):
         return False
     loop = loops_around(step.place)[-1][0]
-    return not any(isinstance(n, ast.Attribute) and n.attr == "no_sync" for n in ast.walk(loop))
+    return not any(isinstance(n, ast.Attribute) and n.attr == "no_sync" for n in walking.walk(loop))
 
 
 def _wrapped(walk: Walk) -> bool:

@@ -11,6 +11,7 @@ from codemods.proofs.bindings import bound_around
 from codemods.proofs.observations import Observation
 from codemods.proofs.syntax import FUNCTIONS, LOOPS
 from codemods.rules._sites import SiteRule, scope, under
+from codemods.source.walking import walk
 from codemods.terms.edits import Edit, InsertStatements, RemoveStatement
 from codemods.terms.findings import Promise
 
@@ -102,15 +103,15 @@ def _read_later(file: ParsedFile, statement: ast.stmt, tensor: ast.expr) -> bool
     text = ast.unparse(tensor)
     loop = next((outer for outer in file.outward(statement, *FUNCTIONS) if isinstance(outer, LOOPS)), None)
     if loop is not None and any(
-        isinstance(n, ast.Name) and n.id == inner.id and not isinstance(n.ctx, ast.Load) for n in ast.walk(loop)
+        isinstance(n, ast.Name) and n.id == inner.id and not isinstance(n.ctx, ast.Load) for n in walk(loop)
     ):
         # what each turn is given anew is not what this turn leaves
         loop = None
     last = statement.end_lineno or statement.lineno
-    for node in ast.walk(scope(file, statement)):
+    for node in walk(scope(file, statement)):
         if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load):
             continue
-        if ast.unparse(node) != text or any(node is own for own in ast.walk(statement)):
+        if ast.unparse(node) != text or any(node is own for own in walk(statement)):
             continue
         if node.lineno > last or (loop is not None and loop.lineno <= node.lineno):
             return True

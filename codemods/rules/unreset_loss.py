@@ -17,6 +17,7 @@ from codemods.proofs.paired_flags import SURPLUS, advised, flags, mended, paired
 from codemods.proofs.reach import reached_surely, reads_value
 from codemods.proofs.syntax import FUNCTIONS, free_name
 from codemods.rules.base import Rule
+from codemods.source import walking
 from codemods.terms.edits import Edit, InsertStatements, MoveStatement, RemoveStatement, ReplaceExpression
 from codemods.terms.findings import Finding, Promise
 
@@ -225,7 +226,7 @@ class _Plan:
             self.why = "it grows in another function"
             return None
         scope = self.file.enclosing(statement, *FUNCTIONS) or self.file.tree
-        inside = {id(n) for n in ast.walk(self.loop)}
+        inside = {id(n) for n in walking.walk(self.loop)}
         if id(statement) not in inside:
             # the loop is in a caller: what keeps the sum is an attribute or a global variable
             return self._behind(statement, "0", scope)
@@ -242,7 +243,7 @@ class _Plan:
         """``loss = 0`` before the loop."""
         for suite, index in suites_around(self.file, self.loop):
             for candidate in reversed(suite[:index]):
-                targets = [ast.unparse(n) for n in ast.walk(candidate) if isinstance(n, (ast.Name, ast.Attribute))
+                targets = [ast.unparse(n) for n in walking.walk(candidate) if isinstance(n, (ast.Name, ast.Attribute))
                            and isinstance(n.ctx, ast.Store)]  # fmt: skip
                 if self.target in targets:
                     return (
@@ -253,7 +254,7 @@ class _Plan:
     def _uses(self, scope: ast.AST) -> list[ast.expr]:
         found = [
             n
-            for n in ast.walk(scope)
+            for n in walking.walk(scope)
             if isinstance(n, (ast.Name, ast.Attribute))
             and isinstance(n.ctx, ast.Load)
             and ast.unparse(n) == self.target
@@ -300,11 +301,11 @@ class _Plan:
         """The backward runs in some of the turns, or the loop is in a caller: the loss is reset after it."""
         suite, index = next(iter(suites_around(self.file, statement)))
         last = index
-        own = {id(n) for n in (self.sum.target, *ast.walk(self.sum.place.statement or self.sum.target))}
+        own = {id(n) for n in (self.sum.target, *walking.walk(self.sum.place.statement or self.sum.target))}
         for use in self._uses(scope):
             if id(use) in own:
                 continue
-            at = next((k for k, s in enumerate(suite) if any(n is use for n in ast.walk(s))), None)
+            at = next((k for k, s in enumerate(suite) if any(n is use for n in walking.walk(s))), None)
             if at is None or at < index:
                 if at is None and not self._before(use, statement):
                     self.why = "it is read where it would have been reset"
@@ -315,11 +316,13 @@ class _Plan:
             self.why = "it is read elsewhere too"
             return None
         if any(
-            isinstance(n, (ast.Return, ast.Break, ast.Continue)) for s in suite[index : last + 1] for n in ast.walk(s)
+            isinstance(n, (ast.Return, ast.Break, ast.Continue))
+            for s in suite[index : last + 1]
+            for n in walking.walk(s)
         ):
             self.why = "the block is left before it could be reset"
             return None
-        if isinstance(self.sum.target, ast.Name) and not any(n is statement for n in ast.walk(self.loop)):
+        if isinstance(self.sum.target, ast.Name) and not any(n is statement for n in walking.walk(self.loop)):
             self.why = "it is a global variable"
             return None
         self.remedy = "reset it right after its backward"
@@ -329,21 +332,21 @@ class _Plan:
     def _before(self, use: ast.expr, statement: ast.stmt) -> bool:
         """Whether a use stands before the backward in the same turn, so that a reset after that does not touch it."""
         body = getattr(self.loop, "body", [])
-        first = next((k for k, s in enumerate(body) if any(n is use for n in ast.walk(s))), None)
-        second = next((k for k, s in enumerate(body) if any(n is statement for n in ast.walk(s))), None)
+        first = next((k for k, s in enumerate(body) if any(n is use for n in walking.walk(s))), None)
+        second = next((k for k, s in enumerate(body) if any(n is statement for n in walking.walk(s))), None)
         return first is not None and second is not None and first < second
 
     def _elsewhere(self, scope: ast.AST) -> bool:
         """Whether the attribute is read in another function of the files that ran."""
         assert isinstance(self.sum.target, ast.Attribute)
-        inside = {id(n) for n in ast.walk(scope)}
+        inside = {id(n) for n in walking.walk(scope)}
         return any(
             isinstance(n, ast.Attribute)
             and n.attr == self.sum.target.attr
             and isinstance(n.ctx, ast.Load)
             and id(n) not in inside
             for file in {frame.file for frame in self.trace.frames}
-            for n in ast.walk(file.tree)
+            for n in walking.walk(file.tree)
         )
 
 
@@ -351,7 +354,7 @@ def _fresh(file: ParsedFile, value: ast.expr) -> bool:
     """``0``, ``0.0``, ``torch.zeros(1)`` and the like."""
     if isinstance(value, ast.Constant):
         return isinstance(value.value, (int, float))
-    paths = [file.named(n) for n in ast.walk(value) if isinstance(n, (ast.Attribute, ast.Name))]
+    paths = [file.named(n) for n in walking.walk(value) if isinstance(n, (ast.Attribute, ast.Name))]
     return isinstance(value, ast.Call) and any(path in _FRESH for path in paths)
 
 

@@ -290,9 +290,7 @@ def _registered(
 def _begun(file: ParsedFile, statement: ast.stmt) -> bool:
     """Whether the module is ready to take layers: its base has been set up in the same suite."""
     suite, at = next(suites_around(file, statement))
-    return any(
-        isinstance(node, ast.Attribute) and node.attr == "__init__" for one in suite[:at] for node in ast.walk(one)
-    )
+    return any(isinstance(node, ast.Attribute) and node.attr == "__init__" for one in suite[:at] for node in walk(one))
 
 
 def _optimizer_before(trace: Trace, leaf: Node, target: str) -> Place | None:

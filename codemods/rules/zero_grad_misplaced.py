@@ -15,6 +15,7 @@ from codemods.proofs.marks import clearings, clears, concerns, may_touch_gradien
 from codemods.proofs.observations import Observation
 from codemods.proofs.turns import crossed, loops_around
 from codemods.rules._sites import SiteRule, always
+from codemods.source import walking
 from codemods.terms.edits import Edit, MoveStatement
 from codemods.terms.findings import Promise
 
@@ -137,8 +138,8 @@ def _moved(clearing: Mark, step: Step) -> list[Edit]:
     if suites is None or statement not in suites[0]:
         return []
     suite, one, other = suites
-    names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
-    between = (node for passed in suite[min(one, other) : max(one, other) + 1] for node in ast.walk(passed))
+    names = {node.id for node in walking.walk(statement) if isinstance(node, ast.Name)}
+    between = (node for passed in suite[min(one, other) : max(one, other) + 1] for node in walking.walk(passed))
     if any(isinstance(n, ast.Name) and n.id in names and not isinstance(n.ctx, ast.Load) for n in between):
         return []
     return [MoveStatement(file.span(statement), file.span(target), "after")]
@@ -192,7 +193,7 @@ def _body(loop: ast.AST) -> list[ast.stmt]:
 
 
 def _holds(outer: ast.AST, inner: ast.AST | None) -> bool:
-    return any(node is inner for node in ast.walk(outer))
+    return any(node is inner for node in walking.walk(outer))
 
 
 def _nth(file: ParsedFile, test: ast.expr) -> int:
@@ -212,7 +213,7 @@ def _number(file: ParsedFile, value: ast.expr) -> int:
     if isinstance(value, ast.Name):
         given = [
             n
-            for n in ast.walk(file.tree)
+            for n in walking.walk(file.tree)
             if isinstance(n, ast.Name) and n.id == value.id and isinstance(n.ctx, ast.Store)
         ]
         made = file.parent(given[0]) if len(given) == 1 else None

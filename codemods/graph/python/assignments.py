@@ -25,6 +25,7 @@ from codemods.graph.model.values import (
     Unknown,
 )
 from codemods.graph.python.growing import Growing
+from codemods.source.walking import walk
 
 _PLACES = (ast.Name, ast.Attribute, ast.Subscript)
 
@@ -61,7 +62,7 @@ class Assignments(Growing):
             cell = (self.frame.fid, name)
             several = self.s.get(cell)
             tensors = isinstance(several, Join) and any(isinstance(o, Tensor) for o in several.options)
-            if tensors and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(source)):
+            if tensors and any(isinstance(n, ast.Name) and n.id == name for n in walk(source)):
                 after: list[Value] = []
                 for option in self.options(several):
                     self.s.set(cell, option)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from codemods.graph.model.kinds import SequenceKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.python.in_place import InPlace
-from codemods.source.walking import children
+from codemods.source.walking import children, walk
 
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
@@ -91,5 +91,5 @@ class Comprehensions(InPlace):
 def _own_names(e: ast.AST) -> frozenset[str]:
     """The variables of a comprehension, which end with it."""
     targets = [n.target for n in children(e) if isinstance(n, ast.comprehension)]
-    names = [n for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
+    names = [n for target in targets for n in walk(target) if isinstance(n, ast.Name)]
     return frozenset(n.id for n in names if isinstance(n.ctx, ast.Store))

@@ -191,7 +191,7 @@ class Definitions(Assignments):
                     info.members[name] = self.evaluate(statement.value)
                     self._note_factory(info, name, statement.value)
             elif isinstance(statement, (ast.If, ast.Try, ast.With)):
-                for inner in ast.walk(statement):
+                for inner in walk(statement):
                     if isinstance(inner, _FUNCTIONS):
                         made = self._decorate(inner, self.define_function(inner))
                         info.members[inner.name] = replace(made, cls=info) if isinstance(made, Function) else made

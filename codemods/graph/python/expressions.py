@@ -31,6 +31,7 @@ from codemods.graph.model.values import (
 from codemods.graph.python.comprehensions import Comprehensions
 from codemods.graph.run.contents import ITEMS, REST, RETURNED
 from codemods.graph.run.core import BudgetEnded
+from codemods.source.walking import children
 
 _TENSORS = frozenset((Tensor, Unknown, Join))
 _MAYBE_PLAIN = frozenset((Const, Plain, Join))
@@ -48,7 +49,7 @@ class Expressions(Comprehensions):
             raise BudgetEnded
         method = self.evaluators.get(expression.__class__)
         if method is None:
-            for child in ast.iter_child_nodes(expression):
+            for child in children(expression):
                 if isinstance(child, ast.expr):
                     self.evaluate(child)
             return self.unknown(type(expression).__name__)

@@ -16,6 +16,7 @@ from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Const, Imported, Join, Library, TreeModule
 from codemods.graph.python.functions import Functions
 from codemods.graph.run.core import BudgetEnded
+from codemods.source.walking import children
 
 _LOAD_BUDGET = 60_000
 NEVER_OF_THE_TREE = frozenset({"torch", "torchvision", "numpy", "__future__", "typing"})
@@ -258,5 +259,5 @@ def _imports(tree: ast.Module) -> list[ast.Import | ast.ImportFrom]:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             found.append(node)
         elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.expr)):
-            stack += reversed(list(ast.iter_child_nodes(node)))
+            stack += reversed(children(node))
     return found

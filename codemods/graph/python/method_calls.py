@@ -43,6 +43,7 @@ from codemods.graph.python.builtins.names import read_named
 from codemods.graph.python.standard import Standard
 from codemods.graph.run.contents import ANY, BACKING
 from codemods.graph.torch.own_backward import is_linear
+from codemods.source import walking
 
 _ASKS = re.compile(r"\{\w*[.\[]")
 _THREADS = frozenset({"threading.Thread", "multiprocessing.Process"})
@@ -353,4 +354,4 @@ _METHODS_OF: dict[type[Value], Callable[[MethodCalls, Any, str, Arguments, ast.A
 
 def _asks_for_gradients(forward: ast.AST) -> bool:
     """Whether the forward of an ``autograd.Function`` asks ``ctx.needs_input_grad``: without gradients it is false."""
-    return any(isinstance(node, ast.Attribute) and node.attr == "needs_input_grad" for node in ast.walk(forward))
+    return any(isinstance(node, ast.Attribute) and node.attr == "needs_input_grad" for node in walking.walk(forward))

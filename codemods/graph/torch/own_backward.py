@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.graph.model.facts.operations import NOT_LINEAR, RANDOM_FACTORIES
+from codemods.source.walking import walk
 
 _OF_TWO = (ast.Mult, ast.MatMult)
 _OF_THE_LEFT = (ast.Pow, ast.FloorDiv, ast.Mod)
@@ -21,7 +22,7 @@ def is_linear(backward: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     gradients = set(names[1:])
     if backward.args.vararg:
         gradients.add(backward.args.vararg.arg)
-    body = [node for statement in backward.body for node in ast.walk(statement)]
+    body = [node for statement in backward.body for node in walk(statement)]
     while True:
         before = len(gradients)
         for node in body:
@@ -42,11 +43,11 @@ def _stored(node: ast.AST) -> Iterator[str]:
     targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
     for target in targets:
         if target is not None:
-            yield from (n.id for n in ast.walk(target) if isinstance(n, ast.Name))
+            yield from (n.id for n in walk(target) if isinstance(n, ast.Name))
 
 
 def _mentions(node: ast.AST, names: set[str]) -> bool:
-    return any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node))
+    return any(isinstance(n, ast.Name) and n.id in names for n in walk(node))
 
 
 def _outlives(node: ast.AST, local: set[str]) -> bool:

@@ -17,6 +17,7 @@ from codemods.graph.model.trace import Storing, Trace
 from codemods.graph.model.values import Const, Join, Library, Plain, Tensor, Unknown, nodes_of
 from codemods.proofs.observations import Shows
 from codemods.proofs.syntax import LOOPS
+from codemods.source import walking
 from codemods.terms.spans import Span
 
 TOTAL = "attached-loss-total"
@@ -213,7 +214,7 @@ class Run:
 
 def _names(code: ast.AST) -> Iterator[str]:
     """The variables and attributes that code reads."""
-    for node in ast.walk(code):
+    for node in walking.walk(code):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             yield node.id
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
@@ -221,4 +222,4 @@ def _names(code: ast.AST) -> Iterator[str]:
 
 
 def _definitions(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    return [node for node in walking.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]

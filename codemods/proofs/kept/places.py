@@ -39,6 +39,7 @@ from codemods.proofs.kept.uses import assigned
 from codemods.proofs.observations import Shows
 from codemods.proofs.sums import averages
 from codemods.proofs.syntax import DEFINITIONS, LOOPS
+from codemods.source import walking
 
 Parts = tuple[tuple[ast.expr, Value], ...]
 """Expressions that are kept, with their values."""
@@ -164,7 +165,9 @@ class Places:
             return False
         name = event.target.id
         stores = [
-            n for n in ast.walk(around[2]) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
+            n
+            for n in walking.walk(around[2])
+            if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
         ]
         return all(frame.file.parent(n) is event.place.statement for n in stores)
 
@@ -325,7 +328,7 @@ def _chosen(place: Place, part: ast.expr) -> bool:
     text = ast.unparse(part)
     inner = place.statement
     for outer in file.outward(inner, *DEFINITIONS, *LOOPS) if inner is not None else ():
-        for test in ast.walk(outer.test) if isinstance(outer, ast.If) else ():
+        for test in walking.walk(outer.test) if isinstance(outer, ast.If) else ():
             if isinstance(test, ast.Compare) and any(ast.unparse(e) == text for e in (test.left, *test.comparators)):
                 return not isinstance(test.ops[0], (ast.Is, ast.IsNot))
     return False

@@ -13,6 +13,7 @@ from codemods.graph.model.nodes import Carrier, Node, Place, Use
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.kept.model import Kept
 from codemods.proofs.syntax import DEFINITIONS
+from codemods.source.walking import children, walk
 
 _NEEDS_NUMBERS = ("float", "int", "complex")
 _OF_NUMBERS = ("float", "int", "round", "abs", "str", "format", "max", "min")
@@ -92,7 +93,7 @@ def _operands(node: ast.AST) -> Iterator[ast.expr]:
             # an element of something is what the something keeps
             stack.append(found.slice)
             continue
-        stack.extend(ast.iter_child_nodes(found))
+        stack.extend(children(found))
 
 
 def _source(origin: Place) -> ast.AST | None:
@@ -217,7 +218,7 @@ def _counts_few(counter: ast.Name | ast.Attribute, place: Place, kept: Kept) -> 
     text = ast.unparse(counter)
     grown = kept.place.statement if kept.place.frame.file is file else None
     around = set(_conditions(file, grown))
-    for node in ast.walk(scope):
+    for node in walk(scope):
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and ast.unparse(node.target) == text:
             if _may_be_nothing(node.value):
                 return True
@@ -232,8 +233,8 @@ def _counts_few(counter: ast.Name | ast.Attribute, place: Place, kept: Kept) -> 
 def _may_be_nothing(value: ast.expr) -> bool:
     return any(
         isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _COUNTS_FEW
-        for n in ast.walk(value)
-    ) or any(isinstance(n, ast.Compare) for n in ast.walk(value))
+        for n in walk(value)
+    ) or any(isinstance(n, ast.Compare) for n in walk(value))
 
 
 def _conditions(file: ParsedFile, node: ast.AST | None) -> Iterator[ast.AST]:

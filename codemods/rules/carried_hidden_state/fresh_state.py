@@ -11,6 +11,7 @@ from codemods.graph.model.program import ClassInfo, ParsedFile, receiver_name
 from codemods.graph.model.values import Function, Instance
 from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.syntax import DEFINITIONS, is_own, renamed
+from codemods.source.walking import walk
 from codemods.terms.edits import Edit, InsertStatements
 
 _OWN = "__own__"
@@ -110,7 +111,7 @@ def _constructor(cls: ClassInfo, attribute: str) -> str | None:
     for method, _ in methods.values():
         own = receiver_name(method)
         parameters = _parameters(method) - {own}
-        for node in ast.walk(method):
+        for node in walk(method):
             if not isinstance(node, ast.Assign) or len(node.targets) != 1:
                 continue
             if attribute not in _own_targets(node.targets[0], own):
@@ -118,7 +119,7 @@ def _constructor(cls: ClassInfo, attribute: str) -> str | None:
             call = node.value
             if not (isinstance(call, ast.Call) and is_own(call.func, own) and isinstance(call.func, ast.Attribute)):
                 continue
-            names = {n.id for n in ast.walk(call) if isinstance(n, ast.Name)}
+            names = {n.id for n in walk(call) if isinstance(n, ast.Name)}
             if call.func.attr not in methods or names - {own} or names & parameters:
                 continue
             if not _drawing(call.func.attr, methods):
@@ -132,7 +133,7 @@ def _constructor(cls: ClassInfo, attribute: str) -> str | None:
             t for s in body if isinstance(s, ast.Assign) for target in s.targets for t in _own_targets(target, own)
         ]
         if attribute in assigned and all(isinstance(s, ast.Assign) for s in body):
-            calls = [n for s in body for n in ast.walk(s) if isinstance(n, ast.Call) and is_own(n.func, own)]
+            calls = [n for s in body for n in walk(s) if isinstance(n, ast.Call) and is_own(n.func, own)]
             if not calls:
                 return f"{_OWN}.{name}()"
     return None
@@ -144,14 +145,14 @@ def _owner_constructor(cls: ClassInfo, name: str, attribute: str) -> str | None:
     if init is None:
         return None
     own = receiver_name(init[0])
-    for node in ast.walk(init[0]):
+    for node in walk(init[0]):
         if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.value, ast.Call):
             continue
         if ast.unparse(node.targets[0]) != f"{own}.{name}.{attribute}":
             continue
         if not ast.unparse(node.value.func).startswith(f"{own}.{name}."):
             continue
-        if {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)} == {own}:
+        if {n.id for n in walk(node.value) if isinstance(n, ast.Name)} == {own}:
             return renamed(node, own, _OWN)
     return None
 
@@ -168,7 +169,7 @@ def _drawing(name: str, methods: _Methods, active: frozenset[str] = frozenset())
     """Whether a method may draw random numbers: calling it once more would move the generator."""
     method, file = methods[name]
     own = receiver_name(method)
-    for call in (n for n in ast.walk(method) if isinstance(n, ast.Call)):
+    for call in (n for n in walk(method) if isinstance(n, ast.Call)):
         path = file.named(call.func)
         if path:
             if not path.startswith(("torch.", "builtins.")) or path.rpartition(".")[2] in _DRAWING:

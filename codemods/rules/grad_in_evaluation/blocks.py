@@ -8,6 +8,7 @@ from codemods.graph.model.facts.gradients import GRAD_OFF
 from codemods.graph.model.facts.operations import DATA_CALLS
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.syntax import called
+from codemods.source.walking import walk
 from codemods.terms.spans import Span
 
 
@@ -27,13 +28,13 @@ def switches_off(file: ParsedFile, loop: ast.AST) -> bool:
     """Whether blocks of a loop are under ``no_grad`` already: its author switches gradients off by the statement."""
     return any(
         isinstance(n, ast.With) and any(_enters(file, i, GRAD_OFF) for i in n.items) and _computes(file, n)
-        for n in ast.walk(loop)
+        for n in walk(loop)
     )
 
 
 def _computes(file: ParsedFile, block: ast.With) -> bool:
     """Whether there is more in a block than the inputs of a forward, which is made elsewhere."""
-    calls = [n for statement in block.body for n in ast.walk(statement) if isinstance(n, ast.Call)]
+    calls = [n for statement in block.body for n in walk(statement) if isinstance(n, ast.Call)]
     return not all(_makes_data(file, call) for call in calls)
 
 
@@ -47,4 +48,4 @@ def _makes_data(file: ParsedFile, call: ast.Call) -> bool:
 
 def returns_value(node: ast.AST) -> bool:
     """Whether a ``return`` in it hands something out."""
-    return any(isinstance(n, ast.Return) and n.value is not None for n in ast.walk(node))
+    return any(isinstance(n, ast.Return) and n.value is not None for n in walk(node))

@@ -23,6 +23,7 @@ from codemods.proofs.observations import Shows
 from codemods.proofs.reach import folds
 from codemods.proofs.syntax import DEFINITIONS
 from codemods.proofs.unseen import Way, leaves_sight, ways_out
+from codemods.source.walking import children
 
 _NEED_GRADIENTS = {
     Marked.REQUIRES_GRAD: "an input asks for gradients",
@@ -271,7 +272,7 @@ def _readers(tree: ast.AST) -> dict[str, list[ast.AST]]:
             function = node
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and function is not None:
             found[node.attr].append(function)
-        stack.extend((child, function) for child in ast.iter_child_nodes(node))
+        stack.extend((child, function) for child in children(node))
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -116,8 +117,9 @@ class GradInEvaluation(Rule):
                 assert frame.definition is not None
                 yield self.seen(frame.file, frame.definition, shows, SiteOf.FUNCTION, **facts)
         for file in dict.fromkeys(frame.file for frame in trace.frames):
-            tells = file.once(_tells_wrappers, file.tree)
-            if tells and file.tree.body:
+            # Python takes letters of other alphabets for those of these names
+            named = not file.text.isascii() or file.holds(_WRAPPERS_NAMED)
+            if named and file.tree.body and file.once(_tells_wrappers, file.tree):
                 yield self.seen(file, file.tree.body[0], Shows.NEEDED, SiteOf.TELLS_WRAPPERS)
         for frame in opened.values():
             assert frame.definition is not None
@@ -298,6 +300,8 @@ _OF_WRAPPERS = frozenset(
 )
 """What tells a decorated function from its own: unlike ``inspect.signature``, these do not follow ``__wrapped__``, and
 TorchScript compiles no wrapper."""
+
+_WRAPPERS_NAMED = re.compile("|".join(sorted({re.escape(path.rpartition(".")[2]) for path in _OF_WRAPPERS})))
 
 
 def _is_of_wrappers(node: ast.Attribute | ast.Name) -> bool:

@@ -17,6 +17,7 @@ from codemods.proofs.observations import Shows
 from codemods.proofs.reach import library_model, maybe_frozen, opaque
 from codemods.proofs.syntax import called
 from codemods.proofs.unseen import Way, ways_out
+from codemods.source import walking
 
 _READS = frozenset({Marked.GRADIENT_READ, Marked.GRADIENTS_CHANGED, Marked.HOOK, Marked.OPTIMIZED})
 """Marks about the gradient of a tensor; where it cannot be seen which one, it may be any."""
@@ -272,7 +273,7 @@ def _by_a_setting(place: Place) -> str:
     while outer is not None and outer is not definition:
         if isinstance(outer, (ast.If, ast.IfExp)) and any(
             isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == own
-            for n in ast.walk(outer.test)
+            for n in walking.walk(outer.test)
         ):
             return "a setting asks for it, as for a reentrant checkpoint"
         outer = file.parent(outer)

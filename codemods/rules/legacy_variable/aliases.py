@@ -15,7 +15,7 @@ from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Const, Join, Parameters, Plain, Tensor, Unknown
 from codemods.graph.python.old_forms import first_element
 from codemods.proofs.repackaging import is_variable
-from codemods.source.walking import walk
+from codemods.source.walking import children, walk
 
 _MOVING = frozenset({"to", "cuda", "cpu", "pin_memory", "float", "double", "half"})
 """Methods that packed sequences have as well as tensors (docs: torch.nn.utils.rnn.PackedSequence)."""
@@ -170,7 +170,7 @@ def old_forms(file: ParsedFile, code: ast.AST) -> list[ast.expr]:
 def _forms(code: ast.AST) -> list[ast.expr]:
     """The same by their look."""
     found: list[ast.expr] = []
-    stack: list[ast.AST] = list(ast.iter_child_nodes(code))
+    stack: list[ast.AST] = children(code)
     while stack:
         node = stack.pop()
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
@@ -182,7 +182,7 @@ def _forms(code: ast.AST) -> list[ast.expr]:
                 found.append(node)
         elif isinstance(node, ast.Subscript) and first_element(node) is not None:
             found.append(node)
-        stack.extend(ast.iter_child_nodes(node))
+        stack.extend(children(node))
     return found
 
 

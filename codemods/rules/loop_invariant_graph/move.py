@@ -13,6 +13,7 @@ from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import bound, read, suites_around
 from codemods.proofs.syntax import FUNCTIONS, called
+from codemods.source import walking
 from codemods.terms.spans import Span
 
 
@@ -79,9 +80,9 @@ class Move:
         direct = any(s is statement for s in getattr(definition, "body", ()))
         if len(statement.targets) > 1 or not isinstance(target, ast.Attribute) or not direct:
             return None, []
-        inside = {n.id for n in ast.walk(definition) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        inside = {n.id for n in walking.walk(definition) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         own = receiver_name(definition)
-        inside |= {a.arg for a in ast.walk(definition) if isinstance(a, ast.arg)} - {own}
+        inside |= {a.arg for a in walking.walk(definition) if isinstance(a, ast.arg)} - {own}
         if ast.unparse(target.value) != own or read([statement]) & inside:
             return None, []
         places = [(next(p for p in n.place.chain() if p.frame is made.frame), n) for n in everything]
@@ -90,7 +91,7 @@ class Move:
         readers = [
             (f, n)
             for f in {frame.file for frame in self.trace.frames}
-            for n in ast.walk(f.tree)
+            for n in walking.walk(f.tree)
             if isinstance(n, ast.Attribute) and n.attr == target.attr and n is not target
         ]
         methods = {file.enclosing(n, *FUNCTIONS) for f, n in readers if f is file}
@@ -132,8 +133,8 @@ class Move:
             self.why = "something else between uses it"
             return False
         scope = file.enclosing(loop, *FUNCTIONS) or file.tree
-        inside = {id(n) for s in (*statements, outer) for n in ast.walk(s)}
-        for node in ast.walk(scope):
+        inside = {id(n) for s in (*statements, outer) for n in walking.walk(s)}
+        for node in walking.walk(scope):
             if isinstance(node, (ast.Name, ast.Attribute)) and id(node) not in inside and ast.unparse(node) in made:
                 self.why = "its result is used outside of the loop too"
                 return False
@@ -161,7 +162,7 @@ class Move:
     def _draws_in(self, body: ast.AST, seen: set[ast.AST]) -> bool:
         """Whether a call in a body, or in the functions of the tree that it enters, may draw random numbers."""
         seen.add(body)
-        for call in (n for n in ast.walk(body) if isinstance(n, ast.Call)):
+        for call in (n for n in walking.walk(body) if isinstance(n, ast.Call)):
             path = self.trace.called.get(call)
             if path is None:
                 # it did not run
@@ -192,7 +193,10 @@ class Move:
         The ratio of proximal policy optimization would be 1 in every turn, and its gradient 0: a `.detach()` was meant.
         """
         own = {
-            n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+            n.id
+            for s in statements
+            for n in walking.walk(s)
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
         }
 
         def text(node: ast.AST) -> str:

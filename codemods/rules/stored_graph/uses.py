@@ -13,6 +13,7 @@ from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.reach import reach
 from codemods.proofs.turns import crossed
 from codemods.proofs.unseen import leaves_sight
+from codemods.source import walking
 
 ADDING = frozenset({"append", "appendleft", "add", "insert", GROWN})
 """Methods by which a container gets one thing more."""
@@ -40,7 +41,7 @@ def is_handed_on(carry: Carry) -> bool:
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return False
     kept = ast.unparse(statement.targets[0])
-    return all(ast.unparse(n) != kept for n in ast.walk(statement.value) if isinstance(n, ast.expr))
+    return all(ast.unparse(n) != kept for n in walking.walk(statement.value) if isinstance(n, ast.expr))
 
 
 def training_walk(ledger: Ledger, node: Node, loop: ast.AST) -> Walk | None:
@@ -184,8 +185,8 @@ def _other_key(store: Place, read: Place) -> bool:
     written = store.statement.targets[0]
     if not isinstance(written, ast.Subscript):
         return False
-    turning = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
-    keys = {n.id for n in ast.walk(written.slice) if isinstance(n, ast.Name)}
+    turning = {n.id for n in walking.walk(target) if isinstance(n, ast.Name)}
+    keys = {n.id for n in walking.walk(written.slice) if isinstance(n, ast.Name)}
     if not keys & turning:
         return False
     file = read.frame.file

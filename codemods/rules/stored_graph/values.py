@@ -7,6 +7,7 @@ import ast
 from codemods.graph.model.nodes import Node
 from codemods.graph.model.values import Tensor
 from codemods.proofs.carried import Carry, Ledger
+from codemods.source.walking import walk
 
 
 def stored_expression(ledger: Ledger, carry: Carry) -> ast.expr | None:
@@ -68,7 +69,7 @@ def new_part(ledger: Ledger, value: ast.expr, old: ast.AST) -> ast.expr:
     """What is new in ``a * old + b * new``: the one attached factor of the summand, else the whole."""
     if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
         return value
-    holds_old = [any(n is old for n in ast.walk(side)) for side in (value.left, value.right)]
+    holds_old = [any(n is old for n in walk(side)) for side in (value.left, value.right)]
     if holds_old == [True, False]:
         part = value.right
     elif holds_old == [False, True]:

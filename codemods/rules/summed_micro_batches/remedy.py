@@ -16,6 +16,7 @@ from codemods.proofs.sums import Sum, may_remember, own_forward, share
 from codemods.proofs.syntax import FUNCTIONS, LOOPS, free_name
 from codemods.proofs.unseen import Way, leaves_sight
 from codemods.rules.summed_micro_batches.scaling import Scaling
+from codemods.source import walking
 from codemods.terms.edits import (
     Edit,
     InsertStatements,
@@ -92,7 +93,7 @@ class Plan:
         """Whether another statement of the loop, or one that it calls, changes the sum; beside the backward it may be
         reset."""
         mine, target = self.sum.statement, self.sum.target
-        for node in ast.walk(loop):
+        for node in walking.walk(loop):
             if isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)) and ast.unparse(node) == target:
                 statement = self.file.enclosing(node, ast.stmt)
                 resets = isinstance(statement, ast.stmt) and self._resets(statement)
@@ -182,7 +183,7 @@ class Plan:
 
     def _undisturbed(self, block: Iterable[ast.stmt]) -> bool:
         """Whether nothing in the loop reads or changes gradients or parameters, but for the block of the backward."""
-        allowed = {id(n) for s in block for n in ast.walk(s)}
+        allowed = {id(n) for s in block for n in walking.walk(s)}
 
         def disturbs(place: Place) -> bool:
             # what a generator does, it does between the turns that ask it for values
@@ -275,10 +276,10 @@ def _suppresses(file: ParsedFile, context: ast.expr) -> bool:
 
 def _may_return(loop: ast.AST) -> bool:
     kinds = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
-    return any(isinstance(n, kinds) for n in ast.walk(loop))
+    return any(isinstance(n, kinds) for n in walking.walk(loop))
 
 
 def _inside(place: Place, statement: ast.stmt) -> bool:
     """Whether something happened in a statement, also in a function called from it."""
-    nodes = {id(n) for n in ast.walk(statement)}
+    nodes = {id(n) for n in walking.walk(statement)}
     return any(id(p.node) in nodes for p in place.chain())

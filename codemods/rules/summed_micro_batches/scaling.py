@@ -9,6 +9,7 @@ from codemods.graph.model.nodes import Walk
 from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import bound, looks_only, read
 from codemods.proofs.sums import Sum
+from codemods.source import walking
 
 
 class Scaling:
@@ -86,7 +87,7 @@ class Scaling:
     def _count(self, loop: ast.For | ast.While) -> str | None:
         """A division by the number of turns, where each turn adds one."""
         direct = any(s is self.sum.statement for s in loop.body)
-        skips = any(isinstance(n, (ast.Continue, ast.Break)) for s in loop.body for n in ast.walk(s))
+        skips = any(isinstance(n, (ast.Continue, ast.Break)) for s in loop.body for n in walking.walk(s))
         if not direct or skips or not isinstance(loop, ast.For) or not isinstance(loop.iter, (ast.Name, ast.Attribute)):
             return None
         return self._scale(ast.Div(), ast.parse(f"len({ast.unparse(loop.iter)})", mode="eval").body, loop)
@@ -116,7 +117,7 @@ class Scaling:
 
 def _bound_names(target: ast.expr) -> set[str]:
     """The names that a loop binds."""
-    return {ast.unparse(n) for n in ast.walk(target) if isinstance(n, (ast.Name, ast.Attribute))}
+    return {ast.unparse(n) for n in walking.walk(target) if isinstance(n, (ast.Name, ast.Attribute))}
 
 
 def _settled(expression: ast.expr) -> bool:

@@ -16,6 +16,7 @@ from codemods.graph.model.nodes import Node, Place, Value, Walk
 from codemods.graph.model.trace import Forward, Trace
 from codemods.graph.model.values import Join, Tensor, Unknown
 from codemods.proofs.gradients import Fate, Lives, holds, inside, leaf_masks
+from codemods.source import walking
 from codemods.terms.edits import Edit, InsertStatements, WrapExpression
 
 _OF_TENSORS = SCALAR_FUNCTIONS | {"L1Loss", "MSELoss", "SmoothL1Loss", "BCELoss", "Sub", "Div", "Pow"}
@@ -224,7 +225,7 @@ class Attempt:
             if name not in {a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)}:
                 return False
             if any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
-                   for n in ast.walk(definition)):  # fmt: skip
+                   for n in walking.walk(definition)):  # fmt: skip
                 return False
         return True
 
@@ -340,7 +341,7 @@ def _expression(call: Place, node: Node) -> ast.expr | None:
             continue
         if isinstance(one, (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp, ast.Starred)):
             continue
-        stack.extend(ast.iter_child_nodes(one))
+        stack.extend(walking.children(one))
     return found[0] if len(found) == 1 else None
 
 
