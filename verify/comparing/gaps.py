@@ -43,23 +43,26 @@ def quoted(text: str) -> str:
 
 
 def alike(one: Record, other: Record) -> bool:
-    """Whether both ended at the same place."""
-    mine, theirs = ((each.end, len(each.steps), len(each.backwards)) for each in (one, other))
-    return mine == theirs and one.end not in (None, "watchdog", "raised")
+    """Whether both ended at the same place; by an error, if it was the same in the same function."""
+    mine, theirs = (
+        (each.end, len(each.steps), len(each.backwards), each.error, each.error_site and each.error_site[::2])
+        for each in (one, other)
+    )
+    return mine == theirs and one.end not in (None, "watchdog")
 
 
 def values_gap(
     what: str, mine: Values, theirs: Values, names: Sequence[str], others: Sequence[str], at: str, key: str = ""
 ) -> Gap:
     """The gap between tensors of these ``names``."""
-    key = key or what
+    key, place = key or what, what if what.endswith(at) else f"{what} {at}"
     if mine.digest == theirs.digest:
         return Gap(what, key)
     if mine.count != theirs.count or tuple(names) != tuple(others):
-        return Gap(what, key, f"{what} {at}: {mine.count} values and {theirs.count}", math.inf)
+        return Gap(what, key, f"{place}: {mine.count} values and {theirs.count}", math.inf)
     found = apart(mine, theirs)
     name = f" {names[found.place]}" if 0 <= found.place < len(names) else ""
-    where = f"{what} {at}:{name} {share(found.relative)}"
+    where = f"{place}:{name} {share(found.relative)}"
     return Gap(what, key, where, found.relative, distance=math.inf if math.isnan(found.distance) else found.distance)
 
 

@@ -157,7 +157,7 @@ class Readings:
 
     def end(self, reason: str, frames: list[FrameType]) -> None:
         """Write what is left; ``frames`` are the user's, innermost first."""
-        if reason not in ("watchdog", "raised") and self._params:
+        if reason != "watchdog" and self._params:
             with self._part("what is left at the end"):
                 self._write(self._state.event())
             with self._part("what variables hold at the end"):

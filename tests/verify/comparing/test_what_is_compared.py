@@ -321,3 +321,54 @@ def test_what_is_written_and_printed_breaks_exact(folder: Path, old: str, new: s
     report = judged(folder, WRITES, lambda text: text.replace(old, new))
     assert verdicts(report) == {"broken"}, report.rewrites
     assert word in report.rewrites[0].why
+
+
+#: An average of weights that no loss shows, in a program that stops at a mistake of its own after four steps.
+STOPS = """\
+import torch
+from torch import nn
+
+class Meter:
+    def __init__(self):
+        self.total, self.count = 0.0, 0
+
+    def update(self, value, count=1):
+        self.total += value * count
+        self.count += count
+
+torch.manual_seed(0)
+model = nn.Linear(4, 1)
+shadow = {name: value.detach().clone() for name, value in model.state_dict().items()}
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+meter = Meter()
+names = ["a", "b", "c", "d"]
+for step in range(20):
+    optimizer.zero_grad()
+    loss = model(torch.ones(3, 4) + step).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+    for name, value in model.state_dict().items():
+        shadow[name].mul_(0.9).add_(value, alpha=0.1)
+    meter.update(loss.item(), 3)
+    print(names[step])
+print(meter.total / meter.count)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("add_(value, alpha=0.1)", "add_(value, alpha=0.9)"),
+        ("meter.update(loss.item(), 3)", "meter.update(loss.item())"),
+        ("value.detach().clone() for", "value.detach() for"),
+    ],
+)
+def test_what_a_program_held_when_it_stopped_is_compared(folder: Path, old: str, new: str) -> None:
+    (rewrite,) = judged(folder, STOPS, lambda text: text.replace(old, new)).rewrites
+    assert rewrite.verdict in (Verdict.BROKEN, Verdict.NOT_JUDGED), rewrite.why
+
+
+def test_a_right_change_of_a_program_that_stops_is_kept(folder: Path) -> None:
+    right = judged(folder, STOPS, lambda text: text.replace("zero_grad()", "zero_grad(set_to_none=True)"))
+    (rewrite,) = right.rewrites
+    assert rewrite.verdict is Verdict.KEPT, rewrite.why
