@@ -81,6 +81,11 @@ def _looked_at(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Valu
     return engine.unknown(path, data=_top(path) in DATA_LIBRARIES, public=True)
 
 
+@CALLS.of("importlib.import_module")
+def _imported(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+    return engine.import_named(args)
+
+
 @CALLS.of(*whole(*CARRYING_LIBRARIES))
 def _carrying(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     if path in CALLING_LATER:

@@ -87,3 +87,7 @@ class Files:
     def member_file(self, package: str, name: str) -> str | None:
         """The file or folder ``name`` in a package's folder."""
         return self.tree.at(f"{package}/{name}" if package else name)
+
+    def members(self, package: str) -> dict[str, str]:
+        """The modules and packages in a package's folder, by their names."""
+        return self.tree.inside(package)

@@ -323,11 +323,23 @@ class Tree:
         self.name = name
         self.folders: set[str] = {""}
         self._resolved: dict[tuple[str, str], str | None] = {}
+        self._inside: dict[str, dict[str, str]] = {}
         for relative in relative_paths:
             parent = PurePosixPath(relative).parent
             while str(parent) != ".":
                 self.folders.add(str(parent))
                 parent = parent.parent
+
+    def inside(self, folder: str) -> dict[str, str]:
+        """The modules and packages in a folder, by their names."""
+        found = self._inside.get(folder)
+        if found is None:
+            stems = (PurePosixPath(p) for p in (*self.relative_paths, *self.folders) if p)
+            names = sorted({p.stem for p in stems if str(p.parent) == (folder or ".") and p.stem.isidentifier()})
+            prefix = f"{folder}/" if folder else ""
+            made = {name: self.at(prefix + name) for name in names if name != "__init__"}
+            found = self._inside[folder] = {name: path for name, path in made.items() if path is not None}
+        return found
 
     def resolve(self, module: str, importer: PurePosixPath) -> str | None:
         """The path below the root of what ``import module`` means in ``importer``: a file, or a folder with ``/``

@@ -54,6 +54,8 @@ class Attributes(Objects):
         options = [o for o in receiver.options if not isinstance(o, (Const, Plain))]
         # where it is a tuple, this raises, and what follows is of the others alone
         options = [o for o in options if not (isinstance(o, Tuple) and o.lacks(name))] or options
+        # and so does a module of a file that has none
+        options = [o for o in options if not (isinstance(o, TreeModule) and not self.has_member(o, name))] or options
         result = self.one_of([self.get_attribute(o, name, at) for o in options])
         return result if result is not None else self.unknown(name)
 

@@ -19,6 +19,7 @@ from codemods.graph.model.values import (
     Class,
     Const,
     Function,
+    Imported,
     Instance,
     Join,
     Library,
@@ -219,11 +220,19 @@ class Items(Iteration):
         return self.load_name(key.value, at) if not isinstance(found, Value) else found
 
     def defined_in(self, space: Namespace) -> Value | None:
-        """What ``models.__dict__[name]`` may be: a function or a class that a module of the tree holds. None where
-        there are too many, or graphs beside them."""
-        if not isinstance(space.of, TreeModule):
+        """What ``models.__dict__[name]`` and ``globals()[name]`` may be: a function or a class of a module of the tree.
+        None where there are too many, or graphs beside them."""
+        if isinstance(space.of, TreeModule):
+            found = [self.module_member(space.of, n) for n in self.modules.globals.get(space.oid, ()) if n[:1] != "_"]
+        elif space.of is None and space.oid == self.frame.module_globals:
+            # globals()[name]: what runs is not meant
+            named = [v for n, v in self.named_in(space).items() if n[:1] != "_"]
+            seen = [(self.imported(v) or v) if isinstance(v, (Imported, Join)) else v for v in named]
+            found = [v for v in seen if not (isinstance(v, Function) and v.definition in self.active)]
+            if any(map(self.is_module, found)):
+                return None
+        else:
             return None
-        found = [self.module_member(space.of, n) for n in self.modules.globals.get(space.oid, ()) if n[:1] != "_"]
         defined: list[Value] = list(dict.fromkeys(v for v in found if isinstance(v, (Function, Class))))
         return None if len(defined) > MAX_MODULES or any(map(self.nodes_of, found)) else self.one_of(defined)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Protocol
 
+from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cells import Key
 from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.modules import Modules
@@ -13,9 +15,10 @@ from codemods.graph.model.nodes import Carrier, Frame, Value
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.state import State
 from codemods.graph.model.trace import Trace
-from codemods.graph.model.values import Const, Imported, Join, Library, TreeModule
+from codemods.graph.model.values import Const, Imported, Join, Library, Namespace, Plain, TreeModule
 from codemods.graph.python.functions import Functions
 from codemods.graph.run.core import BudgetEnded
+from codemods.graph.run.joins import MAX_MODULES
 from codemods.source.walking import children
 
 _LOAD_BUDGET = 60_000
@@ -43,6 +46,10 @@ class Importer(Protocol):
 
     def member_file(self, package: str, name: str) -> str | None:
         """The file or folder ``name`` in a package's folder."""
+        ...
+
+    def members(self, package: str) -> dict[str, str]:
+        """All files and folders in a package's folder, by their names."""
         ...
 
 
@@ -74,6 +81,53 @@ class Loading(Functions):
             None if name.partition(".")[0] in NEVER_OF_THE_TREE else self.importer.import_module(name, self.frame.file)
         )
         return Library(name) if found is None else TreeModule(found)
+
+    def import_named(self, args: Arguments) -> Value | None:
+        """``importlib.import_module(name, package)``: one of the modules of the tree that may be meant; None where
+        there may be others."""
+        name, package = args.get(0, "name"), args.get(1, "package")
+        begin = name.begin if isinstance(name, Plain) else name.value if isinstance(name, Const) else None
+        if not isinstance(begin, str):
+            return None
+        if begin.startswith("."):
+            if begin.startswith("..") or not (isinstance(package, Const) and isinstance(package.value, str)):
+                return None
+            begin = package.value + begin
+        if isinstance(name, Const):
+            return self.module_value(begin)
+        return self.one_of(self._modules_named(replace(name, begin=begin))) if isinstance(name, Plain) else None
+
+    def _modules_named(self, name: Plain) -> list[Value]:
+        """The modules of the tree whose full name may be ``name``, of which the package is known; none where there may
+        be others."""
+        package = name.begin.rpartition(".")[0]
+        if not package or package.partition(".")[0] in NEVER_OF_THE_TREE:
+            return []
+        found = self.importer.import_module(package, self.frame.file)
+        if found is None or not found.endswith(("/", "__init__.py")):
+            return []
+        folder = found.removesuffix("__init__.py").rstrip("/")
+        inside = self.importer.members(folder).items()
+        fitting = [TreeModule(path) for module, path in inside if name.may_be(f"{package}.{module}")]
+        return list(fitting) if len(fitting) <= MAX_MODULES else []
+
+    def named_in(self, space: Namespace) -> dict[str, Value]:
+        if not isinstance(space.of, TreeModule):
+            return super().named_in(space)
+        names = self.modules.globals.get(space.oid, ())
+        return {name: self.module_member(space.of, name) for name in names}
+
+    def has_member(self, module: TreeModule, name: str) -> bool:
+        """Whether a module of the tree has something of that name, as far as it can be read."""
+        if module.path.endswith("/"):
+            return name in self.importer.members(module.path.rstrip("/"))
+        file = self.importer.file(module.path)
+        if file is None or name[:2] == "__":
+            return True
+        fid = self.load_module(file)
+        known = self.s.get((fid, name)) is not None or bool(self.stars.get(fid))
+        folder = "" if str(file.relative.parent) == "." else str(file.relative.parent)
+        return known or (file.relative.name == "__init__.py" and name in self.importer.members(folder))
 
     def load_module(self, file: ParsedFile) -> int:
         """Run a module's top level as an import does, once for all runs; return what owns its globals."""

@@ -17,7 +17,6 @@ from codemods.graph.model.values import (
     ARRAY,
     INDEX,
     NUMBER,
-    TEXT,
     Const,
     Function,
     Instance,
@@ -33,6 +32,7 @@ from codemods.graph.model.values import (
     formatted,
 )
 from codemods.graph.python.old_forms import OldForms
+from codemods.graph.python.plain_values import begin_of, end_of, is_text, of_plain
 from codemods.graph.run.contents import REST
 
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
@@ -160,7 +160,7 @@ class Operators(OldForms):
                 return found
         plain = (Const, Plain)
         if isinstance(left, plain) and isinstance(right, plain):
-            return _of_plain(name, left, right)
+            return of_plain(name, left, right)
         if isinstance(left, Mapping) and isinstance(right, Mapping) and name == "BitOr":
             return self.make_mapping(Arguments(None, [left, right]), at)
         if isinstance(left, Instance) or isinstance(right, Instance):
@@ -183,6 +183,9 @@ class Operators(OldForms):
             return Tensor(None, scalar, shadow=self.shadow_of([left, right]))
         if isinstance(left, Plain) and left.kind is PlainKind.ARRAY and isinstance(right, (Const, Plain)):
             return ARRAY
+        if name == "Add" and Unknown in (left.__class__, right.__class__) and (is_text(left) or is_text(right)):
+            # no number and no tensor takes a text
+            return Plain(PlainKind.TEXT, begin_of(left), end_of(right))
         data = all(v.data if isinstance(v, Unknown) else True for v in (left, right))
         made = self.unknown(name, data=data)
         made.shadow = self.shadow_of([left, right])
@@ -382,19 +385,6 @@ class Operators(OldForms):
         self.raises_here = self.raises_here and first_raises
         self.meet([after_first, after_second], base)
         return self.join(first, second)
-
-
-def _of_plain(name: str, left: Const | Plain, right: Const | Plain) -> Value:
-    """An operation of numbers, texts and arrays."""
-    if any(isinstance(v, Plain) and v.kind is PlainKind.ARRAY for v in (left, right)):
-        return ARRAY
-    if isinstance(left, Const) and isinstance(left.value, str):
-        if isinstance(right, Const) and isinstance(right.value, str) and name == "Add":
-            return Const(left.value + right.value)
-        return Plain(PlainKind.TEXT, left.value) if name == "Add" else TEXT
-    if isinstance(left, Plain) and left.kind is PlainKind.TEXT and name == "Add":
-        return Plain(PlainKind.TEXT, left.begin, str(right.value) if isinstance(right, Const) else "")
-    return NUMBER
 
 
 def _same_type(left: Value, right: Value) -> bool | None:

@@ -24,6 +24,10 @@ class Modules(Layers):
         """A call of one of Python's own libraries; None where nothing is known of it."""
         raise NotImplementedError
 
+    def import_named(self, args: Arguments) -> Value | None:
+        """What ``importlib.import_module`` gives; None where that is not in the tree."""
+        raise NotImplementedError
+
     def module_method(self, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method that every ``nn.Module`` has, called on a module."""
         within = module.within if isinstance(module, (Module, Instance)) else None

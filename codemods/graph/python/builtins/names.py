@@ -6,7 +6,6 @@ import ast
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.libraries import OF_CLASSES, SOME
-from codemods.graph.model.kinds import PlainKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
     NONE,
@@ -14,6 +13,7 @@ from codemods.graph.model.values import (
     Class,
     Const,
     Instance,
+    Join,
     Library,
     Module,
     Namespace,
@@ -68,19 +68,22 @@ def _getattr(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Val
 def read_named(engine: Containers, given: list[Value], at: ast.AST) -> Value:
     """``getattr(obj, name, default)``."""
     owner, name = given[0], given[1]
+    if _is_own_module(engine, at):
+        return engine.named_item(Namespace(engine.frame.module_globals), name, at)
     if isinstance(name, Const) and isinstance(name.value, str):
         return _by_known_name(engine, owner, name.value, given[2:], at)
     if isinstance(owner, Library) and owner.path == "torch.optim":
         # what can be called there are optimizers
         some = Library("torch.optim.Optimizer")
         return some if len(given) < 3 else engine.join(some, given[2])
-    text = _text_of(name, at)
-    if isinstance(owner, Instance) and text is not None:
-        one = _one_named(engine, owner, text, at)
+    if isinstance(owner, Instance) and isinstance(name, Plain):
+        one = _one_named(engine, owner, name, at)
         if one is not None:
             return one
     if isinstance(owner, Library) and owner.path in OF_CLASSES:
         return Library(f"{owner.path}.{SOME}")
+    if isinstance(owner, Join) and all(isinstance(o, TreeModule) for o in owner.options):
+        return engine.one_of([read_named(engine, [o, *given[1:]], at) for o in owner.options]) or engine.lost()
     space = engine.get_attribute(owner, "__dict__", at) if isinstance(owner, TreeModule) else None
     chosen = engine.defined_in(space) if isinstance(space, Namespace) else None
     if chosen is not None:
@@ -99,15 +102,13 @@ def read_named(engine: Containers, given: list[Value], at: ast.AST) -> Value:
     return made
 
 
-def _text_of(name: Value, at: ast.AST) -> Plain | None:
-    """What is known of a computed name: a sum of something and a text is a text, or no name."""
-    if isinstance(name, Plain):
-        return name
-    written = at.args[1] if isinstance(at, ast.Call) and len(at.args) > 1 else None
-    if not (isinstance(name, Unknown) and name.node is None and isinstance(written, ast.BinOp)):
-        return None
-    end = written.right.value if isinstance(written.right, ast.Constant) else None
-    return Plain(PlainKind.TEXT, "", end) if isinstance(written.op, ast.Add) and isinstance(end, str) else None
+def _is_own_module(engine: Containers, at: ast.AST) -> bool:
+    """Whether it is ``sys.modules[__name__]`` of which an attribute is asked."""
+    owner = at.args[0] if isinstance(at, ast.Call) and at.args else None
+    if not isinstance(owner, ast.Subscript) or not isinstance(owner.slice, ast.Name) or owner.slice.id != "__name__":
+        return False
+    table = engine.values.get(owner.value)
+    return isinstance(table, Library) and table.path == "sys.modules"
 
 
 def _by_known_name(engine: Containers, owner: Value, name: str, default: list[Value], at: ast.AST) -> Value:

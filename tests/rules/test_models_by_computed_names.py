@@ -1,0 +1,169 @@
+"""Models whose file or class has a computed name: all that may be meant are tried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codemods.source.options import Options
+from codemods.terms.findings import Finding
+from tests.rules.tools import analysed, found
+
+RULE = "surplus-retain-graph"
+
+PLAIN = """
+from torch import nn
+
+class {name}(nn.Module):
+    def __init__(self, width=2):
+        super().__init__()
+        self.layer = nn.Linear(4, width)
+
+    def forward(self, x):
+        return self.layer(x){more}
+"""
+
+REMEMBERING = """
+import torch
+from torch import nn
+
+class {name}(nn.Module):
+    def __init__(self, width=2):
+        super().__init__()
+        self.layer = nn.Linear(4, width)
+        self.last = torch.zeros(1)
+
+    def forward(self, x):
+        out = self.layer(x) + self.last
+        self.last = out.mean()
+        return out
+"""
+
+TRAIN = """
+import importlib
+import sys
+import torch
+from torch import nn
+{imports}
+
+def main(name):
+    net = {make}
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    for x in [torch.randn(3, 4) for _ in range(9)]:
+        loss = net(x).pow(2).mean()
+        opt.zero_grad()
+        loss.backward(retain_graph=True)
+        opt.step()
+    print(loss.item())
+
+{own}
+
+if __name__ == "__main__":
+    main(sys.argv[1])
+"""
+
+MODULES = {
+    "a constant": "importlib.import_module('models.a').Net()",
+    "a sum": "importlib.import_module('models.' + name).Net()",
+    "a sum of three": "importlib.import_module('models.' + name + '').Net()",
+    "an f-string": "importlib.import_module(f'models.{name}').Net()",
+    "format": "importlib.import_module('models.{}'.format(name)).Net()",
+    "percent": "importlib.import_module('models.%s' % name).Net()",
+    "relative": "importlib.import_module(f'.{name}', 'models').Net()",
+    "a known attribute": "getattr(importlib.import_module('models.' + name), 'Net')()",
+    "a computed attribute": "getattr(importlib.import_module('models.' + name), name.title())()",
+    "a dictionary": "importlib.import_module('models.' + name).__dict__['Net']()",
+    "a search": "pick(importlib.import_module('models.' + name + ''), name)()",
+}
+OWN = {
+    "globals": "globals()[name]()",
+    "get of globals": "globals()['Net' + name]()",
+    "its own module": "getattr(sys.modules[__name__], name)()",
+}
+
+
+PICK = """
+def pick(library, name):
+    cls = None
+    for key, value in library.__dict__.items():
+        if key.lower() == name.lower() and issubclass(value, nn.Module):
+            cls = value
+    return cls
+"""
+
+
+def of_modules(folder: Path, make: str, first: str, second: str) -> list[Finding]:
+    (folder / "models").mkdir()
+    (folder / "models" / "__init__.py").touch()
+    train = TRAIN.format(imports=PICK, make=make, own="")
+    files = {"models/a": first.format(name="Net", more=""), "models/b": second.format(name="Net", more=".relu()")}
+    return found(folder, RULE, train, **files)
+
+
+@pytest.mark.parametrize("form", MODULES)
+def test_all_modules_that_may_be_meant_are_tried(tmp_path: Path, form: str) -> None:
+    assert [f.promise.value for f in of_modules(tmp_path, MODULES[form], PLAIN, PLAIN)] == ["exact"]
+
+
+@pytest.mark.parametrize("form", MODULES)
+def test_one_that_remembers_its_graph_is_enough(tmp_path: Path, form: str) -> None:
+    first, second = (REMEMBERING, PLAIN) if form == "a constant" else (PLAIN, REMEMBERING)
+    findings = of_modules(tmp_path, MODULES[form], first, second)
+    assert all(f.promise.value == "advice" for f in findings)
+
+
+@pytest.mark.parametrize("form", OWN)
+def test_classes_of_the_same_file(tmp_path: Path, form: str) -> None:
+    own = PLAIN.format(name="NetA", more="") + PLAIN.format(name="NetB", more=".tanh()")
+    findings = found(tmp_path, RULE, TRAIN.format(imports="", make=OWN[form], own=own))
+    assert [f.promise.value for f in findings] == ["exact"]
+
+
+@pytest.mark.parametrize("form", OWN)
+def test_one_of_the_same_file_that_remembers(tmp_path: Path, form: str) -> None:
+    own = PLAIN.format(name="NetA", more="") + REMEMBERING.format(name="NetB")
+    findings = found(tmp_path, RULE, TRAIN.format(imports="", make=OWN[form], own=own))
+    assert all(f.promise.value == "advice" for f in findings)
+
+
+@pytest.mark.parametrize("form", OWN)
+def test_one_that_is_imported_and_remembers(tmp_path: Path, form: str) -> None:
+    train = TRAIN.format(imports="from others import NetB", make=OWN[form], own=PLAIN.format(name="NetA", more=""))
+    findings = found(tmp_path, RULE, train, others=REMEMBERING.format(name="NetB"))
+    assert all(f.promise.value == "advice" for f in findings)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        "importlib.import_module(name).Net()",
+        "importlib.import_module('elsewhere.' + name).Net()",
+        "importlib.import_module('..' + name, 'models').Net()",
+        "eval(name)()",
+        "getattr(sys.modules[name], name)()",
+    ],
+)
+def test_what_may_be_anything_stays_advice(tmp_path: Path, make: str) -> None:
+    findings = of_modules(tmp_path, make, PLAIN, PLAIN)
+    assert [f.promise.value for f in findings] == ["advice"]
+
+
+def test_a_text_and_something_unseen_are_a_text(tmp_path: Path) -> None:
+    program = """
+    import sys
+    import torch
+    from torch import nn
+
+    net = nn.Linear(4, 2)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    names = []
+    for x in [torch.randn(3, 4) for _ in range(9)]:
+        loss = net(x).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        names.append("run " + sys.argv[1] + ".txt")
+    print(names)
+    """
+    assert analysed(tmp_path, Options(unsafe=True), program) == []
