@@ -26,6 +26,8 @@ class SiteRule(Rule):
     promise = Promise.ADVICE
     likely: Promise | None = None
     """What the edits of an advising rule promise once a run has shown that they hold."""
+    uncovers: tuple[str, ...] = ()
+    """Rules that may find something once this is mended."""
 
     def fault(
         self,
@@ -76,6 +78,7 @@ class SiteRule(Rule):
                 edits,
                 opt_in=self.opt_in,
                 mends=mended(promise, site),
+                uncovers=self.uncovers,
                 likely=self.likely if edits else None,
             )
 
@@ -86,6 +89,12 @@ def detached(file: ParsedFile, storing: Storing) -> list[Edit]:
     if not isinstance(storing.value, Tensor) or not isinstance(stored, ast.expr):
         return []
     return [WrapExpression(file.span(stored), "", ".detach()")]
+
+
+def written(file: ParsedFile, node: ast.expr) -> str:
+    """An expression as its file writes it, in one line."""
+    text = ast.get_source_segment(file.text, node) or ""
+    return ast.unparse(node) if "\n" in text or not text else text
 
 
 def scope(file: ParsedFile, node: ast.AST) -> ast.AST:

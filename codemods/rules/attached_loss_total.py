@@ -29,10 +29,9 @@ class AttachedLossTotal(Rule):
     ``item`` neither warns nor costs more than the other forms. Run with torch 2.13 on a CPU, for a loss with a graph:
     ``loss.item()`` takes 0.34 microseconds, ``float(loss)`` 0.42, ``loss.detach()`` 0.82 and ``float(loss.detach())``
     1.40; only ``float(loss)`` warns, once a process ("Converting a tensor with requires_grad=True to a scalar"), which
-    is an error under ``-W error``. It does so in 2.8.0, 2.9.1, 2.10.0 and 2.13.0, and does not in 2.0.1 to 2.7.1 (the
-    last release of each minor version, on a CPU; 2.11 and 2.12 hold the same words and were not run, as PyPI has builds
-    for GPUs only); ``item`` warns in none of them and costs about the same as ``float``
-    (``tests/benchmarks/total_forms.py``). On a GPU both wait for the device.
+    is an error under ``-W error``. It does so in 2.8.0, 2.9.1, 2.10.0, 2.11.0, 2.12.0, 2.13.0 and 2.14.1, and does not
+    in 2.0.1 to 2.7.1 (one release of each minor version, on a CPU); ``item`` warns in none of them and costs about the
+    same as ``float`` (``tests/benchmarks/total_forms.py``). On a GPU both wait for the device.
 
     Left alone: totals that are back-propagated, here or in a caller (several tasks, accumulated gradients, sequences);
     sums that are rebuilt in every step; values that are numbers or detached already; code under ``no_grad``; and sums

@@ -10,7 +10,7 @@ from codemods.graph.model.trace import Trace
 from codemods.proofs.bindings import bound_around
 from codemods.proofs.observations import Observation
 from codemods.proofs.syntax import FUNCTIONS, LOOPS
-from codemods.rules._sites import SiteRule, scope, under
+from codemods.rules._sites import SiteRule, scope, under, written
 from codemods.source.walking import walk
 from codemods.terms.edits import Edit, InsertStatements, RemoveStatement
 from codemods.terms.findings import Promise
@@ -90,7 +90,7 @@ def _kept(file: ParsedFile, statement: ast.stmt, call: ast.Call) -> list[Edit]:
     if not isinstance(tensor, ast.Name) or not moves or bound_around(file, statement, tensor.id) is not True:
         return []
     at = file.span(statement)
-    return [InsertStatements(at, "before", f"{tensor.id} = {ast.unparse(call)}"), RemoveStatement(at)]
+    return [InsertStatements(at, "before", f"{tensor.id} = {written(file, call)}"), RemoveStatement(at)]
 
 
 def _read_later(file: ParsedFile, statement: ast.stmt, tensor: ast.expr) -> bool:

@@ -15,7 +15,7 @@ from codemods.proofs.blocks import suites_around
 from codemods.proofs.observations import Observation
 from codemods.proofs.syntax import DEFINITIONS
 from codemods.proofs.turns import loops_around
-from codemods.rules._sites import SiteRule, everywhere
+from codemods.rules._sites import SiteRule, everywhere, written
 from codemods.source.gates import form
 from codemods.source.walking import walk
 from codemods.terms.edits import Edit, KeepPart, ReplaceExpression, WrapExpression
@@ -239,10 +239,14 @@ def _moved_within(file: ParsedFile, statement: ast.Assign, made: ast.Call) -> li
     outer = statement.value
     assert isinstance(outer, ast.Call)
     assert isinstance(outer.func, ast.Attribute)
-    moving = ast.unparse(ast.Call(ast.Attribute(ast.Name("x"), outer.func.attr), outer.args, outer.keywords))
+    given = [written(file, one) for one in outer.args]
+    given += [
+        f"{one.arg}={written(file, one.value)}" if one.arg else f"**{written(file, one.value)}"
+        for one in outer.keywords
+    ]
     return [
         KeepPart(file.span(outer), file.span(made)),
-        WrapExpression(file.span(made.args[0]), "", moving.removeprefix("x")),
+        WrapExpression(file.span(made.args[0]), "", f".{outer.func.attr}({', '.join(given)})"),
     ]
 
 

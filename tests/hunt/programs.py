@@ -10,6 +10,7 @@ from tests.hunt.grammar import (
     byproducts,
     carrying,
     extras,
+    forgotten,
     growing,
     layouts,
     neighbours,
@@ -21,7 +22,7 @@ from tests.hunt.grammar import (
 from tests.hunt.grammar.sketch import Sketch
 
 MOST_EXTRAS = 4
-SUBJECTS = (tasks, byproducts, structures, neighbours, carrying, extras, surroundings, growing)
+SUBJECTS = (tasks, byproducts, structures, neighbours, carrying, extras, surroundings, growing, forgotten)
 """The modules that register something when they are imported."""
 
 

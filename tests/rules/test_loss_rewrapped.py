@@ -7,8 +7,10 @@ from textwrap import dedent
 
 import pytest
 
+from codemods.source.options import Options
 from codemods.terms.findings import Promise
-from tests.rules.tools import LEARNING, found, mended, sited
+from tests.hunt.rewriting import files_after, rewritten
+from tests.rules.tools import LEARNING, MAIN, found, mended, sited
 
 RULE = "loss-rewrapped"
 HEAD = (
@@ -222,6 +224,30 @@ def test_a_loss_that_keeps_its_name_is_not_wrapped_any_more(tmp_path: Path, wrap
     assert finding.promise is Promise.BEHAVIOUR
     left = [line for line in dedent(program).splitlines() if "wrapped" not in line]
     assert mended(tmp_path, [finding]).splitlines()[-len(left) :] == left
+
+
+def test_what_a_graph_brings_to_light_is_mended_too() -> None:
+    program = HEAD + dedent(
+        """
+        for x, y in batches():
+            loss = torch.tensor(criterion(net(x), y).item(), requires_grad=True)
+            loss.backward()
+            opt.zero_grad()
+            opt.step()
+        """
+    )
+    result = rewritten({MAIN: program}, Options(unsafe=True))
+    assert not result.failures
+    assert {finding.rule for finding in result.fixed} == {RULE, "zero-grad-misplaced"}
+    assert files_after({MAIN: program}, result)[MAIN] == HEAD + dedent(
+        """
+        for x, y in batches():
+            loss = criterion(net(x), y)
+            loss.backward()
+            opt.step()
+            opt.zero_grad()
+        """
+    )
 
 
 WRITTEN = sum(len(program) > 2 for program in FOUND.values()) + len(WRAPPED)
