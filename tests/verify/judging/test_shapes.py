@@ -24,11 +24,13 @@ CUT = ("# The state goes on.", "state = state and tuple(part.detach() for part i
 HUGE = edited(STREAM, ("LSTM(4, 8,", "LSTM(4, 1_000_000,"), ("Linear(8, 1)", "Linear(1_000_000, 1)"))
 
 
-def by_shapes(old: str, new: str, promise: Promise = Promise.REPAIR, steps: int = 2) -> Verification:
+def by_shapes(
+    old: str, new: str, promise: Promise = Promise.REPAIR, steps: int = 2, arguments: tuple[str, ...] = ()
+) -> Verification:
     Path("train.py").write_text(old)
     Path("changed.txt").write_text(new)
     settings = Settings(steps=steps, shapes=True)
-    command = script_command("train.py", [], settings.python)
+    command = script_command("train.py", arguments, settings.python)
     hand = HandRewriter(Path("changed.txt"), promise, root=Path.cwd(), script=command.script)
     options = settle_choices(".", **dict.fromkeys(("config", "select", "ignore", "exclude"))).options
     result = verify([command], options=options, settings=settings, rewriter=hand, place=ForkedPlace).verification
@@ -114,3 +116,17 @@ def test_loaders_with_workers_load_in_this_process(folder: Path) -> None:
     result = by_shapes(text, edited(text, ("optimizer.zero_grad()", "net.zero_grad()")))
     assert len(result.entries[0].original.record.steps) == 2
     assert "no error of shape or graph in 2 steps" in result.rewrites[0].why
+
+
+def test_a_script_gets_its_arguments(folder: Path) -> None:
+    """A size from the command line is that of the weights; nobody's memory holds them."""
+    head = (
+        'import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument("--size", type=int, required=True)\n'
+    )
+    text = head + "SIZE = parser.parse_args().size\n"
+    text += STREAM.replace("LSTM(4, 8,", "LSTM(4, SIZE,").replace("Linear(8, 1)", "Linear(SIZE, 1)")
+    result = by_shapes(text, edited(text, CUT), arguments=("--size", "1000000"))
+    ((verdict, why),) = told(result)
+    assert (verdict, "the rewritten program does not" in why) == ("not judged", True), why
+    assert max(step.peak for step in result.entries[0].rewritten.record.steps) > 2**43  # type: ignore[union-attr]
+    assert result.entries[0].original.command[-2:] == ("--size", "1000000")

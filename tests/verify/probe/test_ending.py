@@ -161,3 +161,41 @@ def test_a_record_that_cannot_be_written_does_not_break_the_script(tmp_path) -> 
     assert records == []
     assert (done.stdout, done.returncode) == ("done\n", 0)
     assert plain(text).stderr == done.stderr
+
+
+@pytest.mark.parametrize(
+    "fails",
+    [
+        "optimizer.step(lambda: 1 / 0)",
+        "Broken.apply(net(x)).sum().backward()",
+        "print(Loud())",
+        "torch.save(Loud(), 'x.pt')",
+        "open('no/such/file')",
+        "net(x[0, 0, 0])",
+        "list(DataLoader([1], batch_size=0))",
+    ],
+)
+def test_frames_of_the_probe_are_hidden(fails: str) -> None:
+    script = f"""
+import torch
+from torch.utils.data import DataLoader
+net = torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.ones(2, 3)
+class Broken(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): return x * 1
+    @staticmethod
+    def backward(ctx, gradient): return gradient / undefined
+class Loud:
+    def __str__(self): raise ValueError("loud")
+    def __reduce__(self): raise ValueError("loud")
+net(x).sum().backward()
+optimizer.step()
+{fails}
+"""
+    record, done = forked(script, batch=1)
+    assert record.error is not None, done.stderr
+    assert fails in record.traceback
+    assert "verify/probe" not in record.traceback, record.traceback
+    assert "_codemod" not in record.traceback

@@ -9,6 +9,7 @@ import pytest
 from tests.verify.reports import tools
 from verify.measured.records import Census, Record
 from verify.measured.results import Comparison, Difference, Outcome
+from verify.reports import render
 from verify.reports.figures import figures, number_text, seconds_text
 from verify.reports.table import agreement, table
 
@@ -79,6 +80,16 @@ def test_killed_before_the_census() -> None:
 def test_times_and_losses() -> None:
     assert [seconds_text(value) for value in (2e-5, 0.0123, 1.5, 2500)] == ["20 µs", "12.3 ms", "1.5 s", "2500 s"]
     assert [number_text(value) for value in (2.3456789, math.nan, -math.inf, None)] == ["2.3457", "nan", "-inf", "–"]
+
+
+@pytest.mark.parametrize(("steps", "told"), [(1, False), (3, False), (4, True), (20, True)])
+def test_times_are_told_with_their_spread_or_not_at_all(steps: int, told: bool) -> None:
+    found = figures(tools.run("original", tools.record(steps + 1)))
+    assert (found.seconds is not None) is told
+    assert (found.spread is not None) is told
+    report = render(tools.verification(tools.entry(tools.run("original", tools.record(steps + 1)), None)), "text")
+    lines = [line for line in report.splitlines() if line.startswith("time a step")]
+    assert all(("(" in line and " to " in line) is told for line in lines)
 
 
 def test_agreement() -> None:

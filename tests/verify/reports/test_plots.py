@@ -89,6 +89,17 @@ def test_steps_and_backwards_share_no_axis() -> None:
     assert [curve.name for curve in nodes.curves] == ["original", "rewritten"]
 
 
+def test_one_point_is_no_plot() -> None:
+    one = tools.run("original", tools.record(1))
+    other = tools.run("rewritten", tools.record(1))
+    assert charts(tools.entry(one, other)) == ()
+    assert charts(tools.entry(one, None)) == ()
+    # Beside a line it can be seen where it ended.
+    drawn = charts(tools.entry(one, tools.run("rewritten", tools.record(2))))
+    assert [len(curve.values) for chart in drawn for curve in chart.curves] == [1, 2] * len(drawn)
+    assert drawn
+
+
 def test_memory_that_was_not_measured_has_no_chart() -> None:
     flat = tools.run("original", tools.record(memory=lambda index: 0))
     assert [chart.quantity for chart in charts(tools.entry(flat, None))] == [Quantity.NODES, Quantity.LOSS]
