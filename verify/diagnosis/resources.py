@@ -11,6 +11,7 @@ from verify.diagnosis.evidence import Sources, last, site_of, size
 from verify.diagnosis.model import Clue, Fault, Kind
 from verify.judging.faults import symptoms
 from verify.measured.results import Outcome, Run
+from verify.measured.values import TroubleKind
 
 #: A container is worth a word from so many bytes a step on: an hour at ten steps a second fills half a gigabyte.
 _WORTH = 16 << 10
@@ -54,7 +55,7 @@ def stores(run: Run, sources: Sources) -> list[Fault]:
 def memory(run: Run, sources: Sources) -> list[Fault]:
     """Return the end of memory, with what held it."""
     seen = symptoms(run)
-    if run.outcome is not Outcome.MEMORY and (seen.error is None or seen.error.kind != "memory"):
+    if run.outcome is not Outcome.MEMORY and (seen.error is None or seen.error.kind != TroubleKind.MEMORY):
         return []
     event = last(run, "exhausted") or last(run, "holdings")
     site = run.record.error_site

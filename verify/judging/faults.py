@@ -17,10 +17,10 @@ from itertools import pairwise
 from verify.live.observer import FEWEST
 from verify.measured.records import Caught, Forwards, Holder, Record
 from verify.measured.results import Outcome, Run
-from verify.measured.values import Trouble
+from verify.measured.values import Trouble, TroubleKind
 
 #: Errors that the graph itself raises, or that its growth ends in.
-GRAPH_ERRORS = frozenset({"freed", "inplace", "memory"})
+GRAPH_ERRORS = frozenset({TroubleKind.FREED, TroubleKind.INPLACE, TroubleKind.MEMORY})
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def symptoms(run: Run) -> Symptoms:
     record = run.record
     trouble = run.error
     if trouble is None and run.outcome is Outcome.MEMORY:
-        trouble = Trouble("MemoryError", "the run reached its memory limit", "memory")
+        trouble = Trouble("MemoryError", "the run reached its memory limit", TroubleKind.MEMORY)
     graph = trouble is not None and trouble.kind in GRAPH_ERRORS
     live = live_nodes(run)
     leak: bool | None

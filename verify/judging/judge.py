@@ -18,7 +18,7 @@ from verify.judging.endings import Quality, cut_short, earlier, ending_text, qua
 from verify.judging.faults import GRAPH_ERRORS, Symptoms, died, more_caught, symptoms
 from verify.judging.repairs import other_loss, other_traces
 from verify.measured.results import STOPPED, Comparison, Difference, Run
-from verify.measured.values import Trouble
+from verify.measured.values import Trouble, TroubleKind
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def _worse(old: Symptoms, new: Symptoms, before: Run, after: Run) -> str:
         # Getting past one error to meet another is progress only if it comes later.
         if known is None or old.error is None or progress(after) <= progress(before):
             return f"the rewritten program raises {_told(after)}"
-        if fresh.kind != "missing":
+        if fresh.kind != TroubleKind.MISSING:
             return f"the first error is gone, but the rewritten program then raises {_told(after)}"
     elif fresh is not None and progress(after) < progress(before):
         return f"the rewritten program raises earlier: {_told(after)}"

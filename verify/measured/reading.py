@@ -29,7 +29,7 @@ from verify.measured.records import (
     Written,
 )
 from verify.measured.steered import Driven, Observed, Stop, Stopped
-from verify.measured.values import Site, Trouble, Values
+from verify.measured.values import Site, Trouble, TroubleKind, Values
 
 _NO_SECRETS = Secrets(())
 
@@ -391,4 +391,4 @@ def _site(value: Any) -> Site | None:
 
 
 def _trouble(value: Mapping[str, Any]) -> Trouble:
-    return Trouble(value["type"], value["message"], value.get("kind", "other"))
+    return Trouble(value["type"], value["message"], TroubleKind(value.get("kind", "other")))

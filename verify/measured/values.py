@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import struct
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -22,12 +23,25 @@ class Site(NamedTuple):
         return f"{self.path}:{self.line}" if self.cell is None else f"{self.path}:cell {self.cell}:{self.line}"
 
 
+class TroubleKind(str, enum.Enum):
+    """What an exception is about, as the probe tells it."""
+
+    FREED = "freed"
+    """A backward through a graph that is freed."""
+    INPLACE = "inplace"
+    """A saved tensor was changed in place."""
+    MEMORY = "memory"
+    MISSING = "missing"
+    """A module, a file or a variable is not there."""
+    OTHER = "other"
+
+
 class Trouble(NamedTuple):
-    """An exception: its type's name, its message and what kind of trouble it is (see the module's docstring)."""
+    """An exception: its type's name, its message and its kind."""
 
     type: str
     message: str
-    kind: str
+    kind: TroubleKind
 
 
 @dataclass(frozen=True)

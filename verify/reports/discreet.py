@@ -15,13 +15,13 @@ from typing import Any
 
 from verify.measured.records import Record
 from verify.measured.results import Entry, Rewrite, Run, Verification
-from verify.measured.values import Trouble
+from verify.measured.values import Trouble, TroubleKind
 
 #: What is said for the messages of torch itself that the rewrites are about.
 _OURS = {
-    "freed": "Trying to backward through the graph a second time",
-    "inplace": "a tensor that backward needs was modified in place",
-    "memory": "out of memory",
+    TroubleKind.FREED: "Trying to backward through the graph a second time",
+    TroubleKind.INPLACE: "a tensor that backward needs was modified in place",
+    TroubleKind.MEMORY: "out of memory",
 }
 #: Types of libraries that scripts stop with, besides those that Python has.
 _LIBRARIES = frozenset(
@@ -144,7 +144,7 @@ def _record(record: Record) -> Record:
 
 def _typed(why: str) -> str:
     """``why`` with the type of an error alone, without what the error says."""
-    return _ERROR.sub(lambda found: _type(Trouble(found[1], "", "other")), why)
+    return _ERROR.sub(lambda found: _type(Trouble(found[1], "", TroubleKind.OTHER)), why)
 
 
 def _told(trouble: Trouble) -> Trouble:

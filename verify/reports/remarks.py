@@ -12,6 +12,7 @@ from codemods.terms.counting import count_text
 from verify.measured.records import BY_SHAPES, Record
 from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, Verification
 from verify.measured.steered import Driven
+from verify.measured.values import TroubleKind
 from verify.reports.figures import ended_well, ending
 
 #: How many lines of a program's output are shown if it left no traceback.
@@ -224,7 +225,7 @@ def _summary(run: Run) -> str:
     if trouble is None:
         return run.outcome.value
     first = next(iter(trouble.message.strip().splitlines()), "")
-    if trouble.kind == "freed":
+    if trouble.kind == TroubleKind.FREED:
         # What follows in parentheses is torch's advice to retain the graph, which is the wrong one here.
         first = first.split(" (", 1)[0]
     told = shortened(f"{trouble.type}: {first}" if first else trouble.type)

@@ -6,6 +6,7 @@ tree: they are listed with it, and decide nothing.
 
 from __future__ import annotations
 
+import enum
 import os
 import re
 import shlex
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from verify.isolation.launcher.mounts import inside
 from verify.isolation.view import homes
 from verify.measured.results import Outcome, Run
+from verify.measured.values import TroubleKind
 from verify.running.asking import Wants, wants_of
 from verify.running.settings import Command, Settings
 from verify.running.standins import UNSUPPORTED, parse
@@ -24,7 +26,19 @@ from verify.running.standins import UNSUPPORTED, parse
 if TYPE_CHECKING:
     from verify.running.runner import Runner
 
-MODULE, ARGUMENT, FILE, VARIABLE, NETWORK = "module", "argument", "file", "variable", "network"
+
+class Lack(enum.Enum):
+    """What a program can lack."""
+
+    MODULE = "module"
+    ARGUMENT = "argument"
+    FILE = "file"
+    VARIABLE = "variable"
+    NETWORK = "network"
+
+
+MODULE, ARGUMENT, FILE, VARIABLE, NETWORK = Lack
+
 
 #: What a module is called where packages are found, by those that are called otherwise.
 PACKAGES = {
@@ -133,7 +147,7 @@ class Instead:
 class Piece:
     """Something that is missing: its ``kind`` and its ``name`` (of a file the path, as written in the script)."""
 
-    kind: str
+    kind: Lack
     name: str
 
 
@@ -152,7 +166,7 @@ def ended_by(run: Run) -> Piece | None:
     if missing is not None:
         kinds = {"ModuleNotFoundError": MODULE, "ImportError": MODULE, "KeyError": VARIABLE}
         return Piece(kinds.get(error.type, FILE), missing)
-    if error.kind == "other" and _OFFLINE.search(error.message):
+    if error.kind == TroubleKind.OTHER and _OFFLINE.search(error.message):
         return Piece(NETWORK, error.message.strip().splitlines()[0])
     return None
 
