@@ -29,6 +29,14 @@ TOTALS = {
     "mean in place": ("sum_ = torch.zeros(())", "sum_.mul_(0.9).add_(loss, alpha=0.1)", "sum_"),
     "mean of a display": ("sum_ = 0", "sum_ = sum((0.9 * sum_, 0.1 * loss))", "sum_"),
     "mean by a count": ("sum_, n = 0, 0", "n += 1\nsum_ = (sum_ * (n - 1) + loss) / n", "sum_"),
+    "lowest": ("sum_ = torch.tensor(9.0)", "sum_ = torch.min(sum_, loss)", "sum_"),
+    "highest": ("sum_ = torch.zeros(())", "sum_ = torch.maximum(loss, sum_)", "sum_"),
+    "lowest, method": ("sum_ = torch.tensor(9.0)", "sum_ = sum_.minimum(loss)", "sum_"),
+    "lowest, or the first": (
+        "sum_ = None",
+        "sum_ = loss.detach() if sum_ is None else torch.min(sum_, loss)",
+        "sum_",
+    ),
     "setattr": ("class B: sum_ = 0\nb = B()", "setattr(b, 'sum_', b.sum_ + loss)", "b.sum_"),
     "setattr and getattr": ("class B: sum_ = 0\nb = B()", "setattr(b, 'sum_', getattr(b, 'sum_') + loss)", "b.sum_"),
     "a computed name": (
@@ -127,6 +135,9 @@ def test_a_history_that_begins_anew_in_each_step_is_none(tmp_path: Path, name: s
         "sum_ = torch.lerp(sum_.detach(), loss.detach(), 0.1)",
         "sum_.detach().add_(loss.detach())",
         "sum_ = sum([1, loss])",
+        "sum_ = torch.min(loss, x.sum())",
+        "sum_ = torch.max(net(x), 1)[0].sum()",
+        "sum_ = torch.max(sum_.detach().view(1), 0)[0]",
         "print(sum_ := loss + 1)",
     ],
 )

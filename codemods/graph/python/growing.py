@@ -11,9 +11,10 @@ from codemods.graph.model.values import Const, Mapping, Plain, Sequence, Tensor,
 from codemods.graph.python.operators import Operators
 
 _PLACES = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
-_SUMS = frozenset(("operator.add", "operator.iadd", "torch.add", "torch.lerp"))
-"""Functions whose first two arguments are added up, or mixed."""
-_OF_TENSORS = frozenset(("add", "add_", "lerp", "lerp_"))
+_BEST = frozenset(("torch.min", "torch.max", "torch.minimum", "torch.maximum", "torch.fmin", "torch.fmax"))
+_SUMS = frozenset(("operator.add", "operator.iadd", "torch.add", "torch.lerp")) | _BEST
+"""Functions whose first two arguments are added up, or mixed, or that keep the graphs of both."""
+_OF_TENSORS = frozenset(("add", "add_", "lerp", "lerp_", "minimum", "maximum", "fmin", "fmax"))
 """Methods that add their first argument to a tensor, or mix it in."""
 _SCALED = frozenset(("mul", "mul_", "div", "div_", "multiply", "divide", "true_divide"))
 _REMADE = frozenset(

@@ -98,7 +98,7 @@ class Places:
                 begun = self._begun(event)
                 parts = (*event.parts, *(begun or ()))
                 kept = self.judge.kept(
-                    TOTAL, event.place, _name(event.target), "adds up", parts, attached, nodes_of(event.new)
+                    TOTAL, event.place, _name(event.target), _verb(event), parts, attached, nodes_of(event.new)
                 )
                 around = events[:i], events[i + 1 :]
                 # what reads its beginning only, reads it as a tensor
@@ -273,6 +273,13 @@ def _of_a_library(value: Value) -> bool:
     if not isinstance(value, Unknown) or value.node is not None or value.owner is not None or value.data:
         return False
     return bool(value.path) and not value.path.startswith("torch.")
+
+
+def _verb(event: Accumulation) -> str:
+    """``torch.min(best, loss)`` keeps both graphs, but adds up nothing."""
+    function = event.place.node.func if isinstance(event.place.node, ast.Call) else None
+    best = isinstance(function, ast.Attribute) and function.attr.removeprefix("f")[:3] in ("min", "max")
+    return "holds on to" if best else "adds up"
 
 
 def _takes_tensors(event: Accumulation) -> bool:
