@@ -32,7 +32,7 @@ def _too_old(folder):  # type: ignore[no-untyped-def]
     os.environ["CODEMOD_PROBE_MAIN"] = str(os.getpid())
     version = ".".join(str(part) for part in sys.version_info[:3])
     sentence = "This command runs Python {0}; verify needs Python 3.8 or newer.".format(version)  # noqa: UP030, UP032
-    events = [
+    events = [  # type: list[dict[str, object]]
         {"event": "start", "version": 1, "pid": os.getpid(), "process": "main", "python": version, "torch": None},
         {"event": "note", "text": sentence},
         {"event": "end", "reason": "unsupported"},
