@@ -107,7 +107,7 @@ MODULE_EVIDENCE = words(
 TRANSPARENT_WRAPPERS = words(
     """
     torch.nn.DataParallel torch.nn.parallel.DataParallel torch.nn.parallel.DistributedDataParallel torch.compile
-    torch.jit.script torch.nn.SyncBatchNorm.convert_sync_batchnorm torch.nn.utils.spectral_norm
+    torch.jit.script torch.nn.SyncBatchNorm.convert_sync_batchnorm torch.nn.utils.spectral_norm inspect.unwrap
     torch.nn.utils.weight_norm torch.nn.utils.parametrizations.spectral_norm
     torch.nn.utils.parametrizations.weight_norm torch.quantization.prepare torch.quantization.convert
     torch.distributed.fsdp.FullyShardedDataParallel copy.deepcopy copy.copy torchvision.models.feature_extraction
