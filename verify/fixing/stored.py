@@ -11,7 +11,7 @@ from verify.fixing.losses import walked
 from verify.fixing.texts import Text, Texts
 
 _SAME = "the values that are kept are the same"
-_NO_TENSOR = (ast.Constant, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)
+_NO_TENSOR = (ast.Constant, ast.Lambda)
 _NUMBERS = frozenset({"item", "tolist", "detach", "numpy", "float", "int", "len"})
 _STORING = frozenset({"append", "add", "appendleft", "insert", "put", "extend", "update"})
 
@@ -106,11 +106,16 @@ def _mentions(value: ast.expr, holds: Callable[[ast.expr], bool]) -> bool:
 
 
 def _parts(value: ast.expr, made: set[str]) -> list[ast.expr]:
-    """``value``; of a list, tuple or dictionary display the parts that are in ``made``, or else all of them."""
+    """``value``; of a list, tuple or dictionary display the parts that are in ``made``, or else all of them; of a
+    comprehension its elements."""
     if isinstance(value, (ast.List, ast.Tuple, ast.Set)):
         elements = value.elts
     elif isinstance(value, ast.Dict):
         elements = value.values
+    elif isinstance(value, ast.DictComp):
+        return _parts(value.value, made)
+    elif isinstance(value, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
+        return _parts(value.elt, made)
     elif isinstance(value, _NO_TENSOR) or any(_leaves(node) for node in ast.walk(value)):
         return []
     else:

@@ -650,6 +650,9 @@ def test_a_state_that_begins_with_none_is_cut_once_there_is_one() -> None:
         ('log[step] = {"loss": loss, "n": n}', "log[*]['loss']", 'log[step] = {"loss": loss.detach(), "n": n}'),
         ("log.append((step, loss))", "self.log[*][*]", "log.append((step, loss.detach()))"),
         ("log[len(log)] = (real, fake)", "log[*][*]", "log[len(log)] = (real.detach(), fake.detach())"),
+        ("t.update({k: v for k, v in loss.items()})", "t['a']", "t.update({k: v.detach() for k, v in loss.items()})"),
+        ("log.extend([v for v in loss])", "log[*]", "log.extend([v.detach() for v in loss])"),
+        ("log += [2 * v for v in loss]", "log[*]", "log += [(2 * v).detach() for v in loss]"),
         ("self.seen[key].append(loss)", "c.seen['loss'][*]", "self.seen[key].append(loss.detach())"),
     ],
 )
@@ -667,6 +670,7 @@ def test_what_is_kept_in_any_form_is_kept_without_its_graph(statement: str, carr
         ("mean = mean + (loss - mean) / n", "mean"),
         ("other[step] = loss", "log[*]"),
         ("log.remove(loss)", "log[*]"),
+        ("log.extend(v.item() for v in loss)", "log[*]"),
         ("total = 2 * total", "total"),
         ("total += loss.item()", "total"),
         ("total += float(loss)", "total"),
