@@ -63,7 +63,7 @@ class Project:
     def files(self) -> Files:
         """The parsed files."""
         if self._files is None:
-            self._files = Files(Tree(self.paths, self.display, self.root.name), self._read)
+            self._files = Files(Tree(self.paths, self.display, self.root.name), self._read, self._plain)
         return self._files
 
     def parsed(self, shown: str) -> ParsedFile | None:
@@ -92,6 +92,12 @@ class Project:
             return self.overlay[shown]
         target = self.targets.get(shown)
         return target.text if target is not None else read_source(self.paths[relative], shown).text
+
+    def _plain(self, relative: str) -> str:
+        try:
+            return self.text(relative)
+        except SourceError:
+            return ""
 
     def target_text(self, shown: str) -> str:
         """The text of a target by the path that is shown."""

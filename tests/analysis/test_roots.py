@@ -322,7 +322,16 @@ def files(texts: dict[str, str]) -> tuple[Files, list[str]]:
         read.append(relative)
         return texts[relative], ast.parse(texts[relative])
 
-    return Files(Tree({name: Path(name) for name in texts}, {}), reading), read
+    return Files(Tree({name: Path(name) for name in texts}, {}), reading, texts.__getitem__), read
+
+
+def test_a_word_is_looked_for_without_a_syntax_tree() -> None:
+    held, read = files({"a.py": "import registry\n", "b.py": "y = 2\n"})
+    assert held.mentions("a.py", "registry")
+    assert not held.mentions("b.py", "registry")
+    assert read == []
+    held.file("a.py")
+    assert held.mentions("a.py", "registry")
 
 
 def test_a_glance_is_kept_while_there_is_room() -> None:

@@ -203,3 +203,9 @@ def test_what_is_learned_of_a_module_does_not_outlive_a_run() -> None:
     assert graphs("two.py") == [False, False]
     assert graphs("one.py") == [True, True]
     assert graphs("two.py") == [False, False]
+
+
+def test_what_cannot_fill_a_table_is_not_parsed_for_it() -> None:
+    script = "import helpers\nimport models\nfrom registry import MODELS\ny = MODELS['net']()(1)"
+    texts = {"main.py": script, "helpers.py": NET, "models.py": REGISTERED, "registry.py": REGISTRY}
+    assert run_tree(texts).machine.importer.parsed.keys() == {"main.py", "models.py", "registry.py"}  # type: ignore[attr-defined]

@@ -115,7 +115,7 @@ def files_of(texts: Mapping[str, str]) -> Files:
         except SyntaxError:
             return None
 
-    return Files(tree, read)
+    return Files(tree, read, dedented.__getitem__)
 
 
 @contextmanager

@@ -13,14 +13,17 @@ from codemods.graph.model.program import ParsedFile, Tree
 
 class Files:
     """Parsed files by their path below the tree's root; ``read`` gives the text and syntax tree of one, or
-    None if it cannot be read or parsed."""
+    None if it cannot be read or parsed, ``text`` the text alone."""
 
     room = 3_500_000
     """How many characters of source may be parsed at a time."""
 
-    def __init__(self, tree: Tree, read: Callable[[str], tuple[str, ast.Module] | None]) -> None:
+    def __init__(
+        self, tree: Tree, read: Callable[[str], tuple[str, ast.Module] | None], text: Callable[[str], str]
+    ) -> None:
         self.tree = tree
         self.read = read
+        self.text = text
         self.parsed: dict[str, ParsedFile | None] = {}
         self.modules = Modules()
         self.objects = 0
@@ -40,6 +43,11 @@ class Files:
         if relative in self.parsed or self._characters < self.room // 3:
             return self.file(relative)
         return self._parse(relative)
+
+    def mentions(self, relative: str, word: str) -> bool:
+        """Whether ``word`` stands in a file, which is not parsed for that."""
+        file = self.parsed.get(relative)
+        return word in (file.text if file is not None else self.text(relative))
 
     def keep(self, file: ParsedFile) -> None:
         """Keep a file that was glanced at: who asks for it from now on gets this one."""

@@ -36,6 +36,10 @@ class Importer(Protocol):
         """The parsed file at a path below the root, None if it does not parse."""
         ...
 
+    def mentions(self, relative: str, word: str) -> bool:
+        """Whether a word stands in a file; it need not be parsed for that."""
+        ...
+
     def import_module(self, module: str, importer: ParsedFile) -> str | None:
         """The file of ``import module``, the folder of a package without ``__init__``, or None outside the tree."""
         ...
@@ -215,8 +219,12 @@ class Loading(Functions):
             importers = [file for one in waiting if (file := self.importer.file(one)) is not None]
             imports = dict.fromkeys(found for file in importers for found in self._imports_of(file))
             for found in imports:
-                file = self.importer.file(found) if found not in self.modules.loaded else None
-                if file is not None and (name in file.text or file.relative.name == "__init__.py"):
+                if found in self.modules.loaded:
+                    continue
+                # most name it nowhere, and are not needed for anything else
+                named = PurePosixPath(found).name == "__init__.py" or self.importer.mentions(found, name)
+                file = self.importer.file(found) if named else None
+                if file is not None:
                     self.load_module(file)
 
     def _imports_of(self, file: ParsedFile) -> list[str]:
