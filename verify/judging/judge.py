@@ -342,8 +342,7 @@ def _saved(old: Symptoms, new: Symptoms) -> str:
         parts.append(f"graph growth {old.slope:.0f} nodes a step before, none after")
     elif old.live and new.live and max(new.live) < max(old.live):
         parts.append(f"live graph nodes at most {max(old.live)} before, {max(new.live)} after")
-    before, after = sum(f.calls for f in old.wasted), sum(f.calls for f in new.wasted)
-    if after < before:
+    if (after := sum(f.calls for f in new.wasted)) < (before := sum(f.calls for f in old.wasted)):
         parts.append(f"forwards that built a graph for nothing: {before} before, {after} after")
     return "; " + "; ".join(parts) if parts else ""
 
@@ -356,8 +355,8 @@ def _figures(comparison: Comparison) -> str:
     if comparison.losses is not None:
         parts.append(f"losses differ by at most {comparison.losses:.2g}")
     if comparison.parameters is not None:
-        parts.append(f"parameters by at most {comparison.parameters:.2g}" if parts else
-                     f"parameters differ by at most {comparison.parameters:.2g}")  # fmt: skip
+        differ = "" if parts else "differ "
+        parts.append(f"parameters {differ}by at most {comparison.parameters:.2g}")
     if comparison.updates:
         parts[-1] += f" ({comparison.updates:.2g} of what they have moved)"
     return f"{' and '.join(parts) or comparison.first} over {_counts(comparison)}"

@@ -377,8 +377,6 @@ class Session:
         """Whether this is the process that is watched, not one forked from it in passing."""
         return os.getpid() == self._recorder.pid
 
-    # What it all stands on.
-
     def _diagnose(self, what: str, *args: Any) -> None:
         """Tell the doctor, if there is one, what happens in this process."""
         if self._doctor is None or self._doctor.pid != os.getpid():

@@ -27,14 +27,14 @@ from codemods.graph.model.values import (
     Unknown,
 )
 from codemods.graph.model.walks import may_walk
-from codemods.graph.run.uses import Uses
+from codemods.graph.run.escaping import Escaping
 from codemods.source.walking import mentions_data
 
 _BROADCASTING = frozenset(("Add", "Sub", "Mult", "Div", "neg", "scale", "add", "sub", "mul", "div"))
 """Labels of operations that combine tensors element by element: no operand has more elements than the result."""
 
 
-class Backward(Uses):
+class Backward(Escaping):
     """The part of the engine that runs backward and steps."""
 
     # backward passes
