@@ -48,10 +48,12 @@ class Noted(NamedTuple):
 @dataclass
 class Record:
     """What one job has shown: ``loaded`` are the files it looked at, ``entered`` the functions it ran, ``called`` those
-    that code of the tree called, ``candidates`` those of its file that are to be run if nothing enters them."""
+    that code of the tree called, ``candidates`` those of its file that are to be run if nothing enters them. In
+    ``passed`` stand the files whose text showed that they need not be looked at."""
 
     noted: list[Noted] = field(default_factory=list)
     loaded: set[str] = field(default_factory=set)
+    passed: set[str] = field(default_factory=set)
     entered: set[Definition] = field(default_factory=set)
     called: set[Definition] = field(default_factory=set)
     candidates: set[Definition] = field(default_factory=set)
@@ -143,6 +145,7 @@ def _simulate(
         for trace in traces:
             trace.forget()
         record.loaded |= machine.looked_at
+        record.passed |= machine.passed
         record.entered = {_definition(d, f) for d, f in machine.entered.items()}
         record.called = {_definition(d, f) for d, f in machine.called.items()}
     finally:

@@ -1,6 +1,7 @@
 """Jobs run in this process or in several.
 
-A job is remembered by the texts of the files that it loaded: after an edit only what loads the edited file runs again.
+A job is remembered by the texts of the files that it loaded or asked: after an edit only what did so with the edited
+file runs again.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ def _key(project: Project, names: tuple[str, ...], job: Job) -> Key:
 
 
 def _remember(project: Project, names: tuple[str, ...], job: Job, record: Record) -> None:
-    texts = {relative: project.digest(relative) for relative in record.loaded}
+    texts = {relative: project.digest(relative) for relative in record.loaded | record.passed}
     _memory[_key(project, names, job)] = (texts, record)
     if len(_memory) > _MEMORY:
         _memory.popitem(last=False)

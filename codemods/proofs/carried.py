@@ -289,15 +289,16 @@ class Ledger:
 
     def _learned_through(self, carry: Carry) -> bool:
         """Whether a backward before the one that raises comes from a turn to the one before, which nothing walked."""
-        edges = {(child.place.node, old.place.node) for child, old in carry.edges}
+        edges = {(child.place.node, one.place.node) for child, old in carry.edges for one in (old, *origins(old))}
         for walk in self.trace.walks:
             if carry.walk is None or walk.place.clock >= carry.walk.place.clock:
                 continue
             again = {node for node, _ in walk.again}
             for child in self.reached(walk):
-                for old in child.parents:
+                # in another turn it may be a join of paths, and it may come from a turn of another loop
+                for old in {one for parent in child.parents for one in (parent, *origins(parent))}:
                     same = (child.place.node, old.place.node) in edges and old not in again
-                    if same and not old.leaf and crossed(old.place, child.place) is carry.loop:
+                    if same and not old.leaf and crossed(old.place, child.place) and crossed(old.place, walk.place):
                         return True
         return False
 

@@ -138,6 +138,34 @@ def test_only_what_depends_on_a_change_is_run(tree: Path, monkeypatch: pytest.Mo
     assert "train.py" in ran
 
 
+REGISTRY = "NETS = {}\n\n\ndef register(cls):\n    NETS[cls.__name__] = cls\n    return cls\n"
+REGISTERED = "import table\n" + MODEL.replace("class Net", "@table.register\nclass Net")
+TRAIN_REGISTERED = """\
+import torch
+import nets
+from table import NETS
+
+net = NETS["Net"]()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in range(3):
+    opt.zero_grad()
+    net(torch.ones(2, 4)).mean().backward(retain_graph=True)
+    opt.step()
+"""
+
+
+def test_a_file_that_was_passed_over_is_asked_again(tree: Path) -> None:
+    put("table.py", REGISTRY)
+    put("nets.py", MODEL)
+    put("train.py", TRAIN_REGISTERED)
+    first = seen(cache=True)
+    assert first == seen(cache=False)
+    put("nets.py", REGISTERED)
+    kept = seen(cache=True)
+    assert kept.findings != first.findings
+    assert kept == seen(cache=False)
+
+
 def test_a_mended_file_is_no_longer_broken(tree: Path) -> None:
     put("tools.py", "def number(:\n")
     assert [entry.path for entry in seen(cache=True).skipped] == ["tools.py"]

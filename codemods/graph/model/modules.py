@@ -19,7 +19,8 @@ class Modules:
     """Cells of loaded modules, and what else outlives a run.
 
     ``loaded`` maps a file (path below the root) to the identity that owns its globals; ``needs`` to the files that were
-    loaded for it. ``clock`` and ``oids`` go on from run to run, so that nothing of one run is taken for another's.
+    loaded for it, ``passed`` to those whose text showed that they need not be. ``clock`` and ``oids`` go on from run to
+    run, so that nothing of one run is taken for another's.
     """
 
     def __init__(self) -> None:
@@ -28,6 +29,7 @@ class Modules:
         self.globals: dict[int, dict[str, None]] = {}
         """The names of each module's globals, for ``from module import *``: looking through all cells takes long."""
         self.needs: dict[str, set[str]] = {}
+        self.passed: dict[str, set[str]] = {}
         self.made: list[tuple[int, int, str]] = []
         """The first and last identity that was given while a file was loaded, files that it loads itself first."""
         self.attributes: dict[int, dict[Any, None]] = {}

@@ -70,6 +70,8 @@ class Loading(Functions):
         self.attributes = dict(modules.attributes)
         self.filled: set[int] = set()
         """The containers of imported files for which what may fill them was loaded."""
+        self.passed: set[str] = set()
+        """Files that were not loaded because their text does not name what something was asked of."""
         self.imports: dict[str, list[str]] = {}
         """The files of the tree that a file imports, by its path."""
         self.resolving: set[Key] = set()
@@ -141,6 +143,7 @@ class Loading(Functions):
         known = modules.loaded.get(key)
         if known is not None:
             self.looked_at |= modules.needs.get(key, set())
+            self.passed |= modules.passed.get(key, set())
             return known
         names = (
             "s",
@@ -173,7 +176,7 @@ class Loading(Functions):
         self.active, self.memos, self.written, self.looked_at = [], {}, set(), set()
         self.spent, self.budget = 0, _LOAD_BUDGET
         self.unknowns, self.thrown, self.class_bodies, self.trying, self.catching = [], [], [], 0, 0
-        first = self.oids
+        first, passed = self.oids, set(self.passed)
         frame = self.module_frame(file)
         modules.loaded[key] = frame.fid
         modules.globals[frame.fid] = {}
@@ -189,6 +192,7 @@ class Loading(Functions):
         modules.keep_cells(dict(self.s.cells().items()))
         modules.keep(self.trace.nodes, self.unknowns)
         modules.needs[key] = self.looked_at
+        modules.passed[key] = self.passed - passed
         modules.made.append((first + 1, self.oids, key))
         for oid in range(first, self.oids + 1):
             if oid in self.attributes:
@@ -226,6 +230,8 @@ class Loading(Functions):
                 file = self.importer.file(found) if named else None
                 if file is not None:
                     self.load_module(file)
+                else:
+                    self.passed.add(found)
 
     def _imports_of(self, file: ParsedFile) -> list[str]:
         """The files of the tree that a file's own statements import."""
