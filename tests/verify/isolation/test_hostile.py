@@ -199,3 +199,42 @@ def test_no_program_gives_it_more_rights(opened: Callable[[str], Place], kind: s
 def test_who_stops_himself_is_ended(opened: Callable[[str], Place], kind: str) -> None:
     execution = opened(kind).run("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", seconds=1.0)
     assert execution.ending is Ending.TIMEOUT
+
+
+@pytest.mark.parametrize("kind", CLOSED)
+def test_sockets_that_no_namespace_parts_are_not_made(opened: Callable[[str], Place], kind: str) -> None:
+    execution = opened(kind).run(
+        LIBC + "import socket\n"
+        "for family in (40, 31, 42, 30):\n"
+        "    for made in (socket.socket, socket.socketpair):\n"
+        "        tried(family, lambda: made(family, socket.SOCK_STREAM))\n"
+        "told('ring', libc.syscall(425, 1, ctypes.create_string_buffer(200)))\n"
+    )
+    assert execution.status == 0, execution
+    *sockets, ring = execution.output.splitlines()
+    assert len(sockets) == 8
+    assert all(line.endswith("Address family not supported by protocol") for line in sockets), execution
+    assert ring == "ring Function not implemented"
+
+
+@pytest.mark.parametrize("kind", CLOSED)
+def test_sockets_of_the_program_s_own_work(opened: Callable[[str], Place], kind: str) -> None:
+    execution = opened(kind).run(
+        """
+        import multiprocessing, socket, subprocess, sys
+        one, other = socket.socketpair()
+        one.send(b"here"); assert other.recv(4) == b"here"
+        for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_UNIX, "own.sock")):
+            server = socket.socket(family)
+            server.bind((address, 0) if family == socket.AF_INET else address)
+            server.listen()
+            client = socket.socket(family)
+            client.connect(server.getsockname())
+        socket.if_nameindex()
+        with multiprocessing.get_context("fork").Manager() as manager:
+            assert manager.list([1])[0] == 1
+        assert subprocess.run([sys.executable, "-c", "import socket; socket.socketpair()"]).returncode == 0
+        print("worked")
+        """
+    )
+    assert execution.output.strip().endswith("worked"), execution

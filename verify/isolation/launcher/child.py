@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from . import kernel, landlock
+from . import kernel, landlock, seccomp
 
 #: Threads of all processes of a run together; a fork bomb ends here where the kernel can count them for us.
 MOST_THREADS = 8000
@@ -135,6 +135,7 @@ def _execute(program: Program, report: int) -> NoReturn:
         kernel.give_up_privileges()
         kernel.forget_keys()
         landlock.restrict(program.rules)
+        seccomp.restrict()
     os.chdir(program.folder)
     os.set_inheritable(report, False)
     try:
