@@ -16,6 +16,7 @@ from verify.fixing.fix import Fixer
 from verify.running.settings import Command, Settings
 
 TEXT = """\
+from collections import ChainMap
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -24,13 +25,13 @@ net = nn.Linear(4, 1)
 optimizer = torch.optim.SGD(net.parameters(), 0.1)
 loader = DataLoader(TensorDataset(torch.randn(90, 4)), batch_size=3)
 for epoch in range(4):
-    rows = []
+    rows = ChainMap()
     for (x,) in loader:
         loss = net(x).square().mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        rows = sorted([*rows, {"epoch": epoch, "loss": KEPT}], key=id)
+        rows = rows.new_child({"epoch": epoch, "loss": KEPT})
 """
 
 

@@ -187,15 +187,12 @@ def evaluate(model, data):
 """
 
 
-@pytest.mark.parametrize(("functions", "reason"), [
-    (FAILS_FIRST, "the original raises AttributeError at train.py:7"),
-])  # fmt: skip
-def test_what_cannot_be_driven_is_not_reached(folder: Path, functions: str, reason: str) -> None:
-    (folder / "train.py").write_text(program('print("done")', functions))
+def test_what_cannot_be_driven_is_not_reached(folder: Path) -> None:
+    (folder / "train.py").write_text(program('print("done")', FAILS_FIRST))
     rewrite = the_one(verified())
     assert rewrite.verdict is Verdict.NOT_REACHED
     assert "nothing in sight calls it" in rewrite.why
-    assert reason in rewrite.why
+    assert "calls of evaluate with made-up arguments were tried, and each raised" in rewrite.why
 
 
 def test_what_has_no_arguments_at_hand_is_driven_with_made_up_ones(folder: Path) -> None:
