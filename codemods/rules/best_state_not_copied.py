@@ -9,8 +9,9 @@ from codemods.graph.model.kinds import Marked
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Ran, Step, Trace
 from codemods.graph.model.values import Instance, Module, Optimizer
+from codemods.proofs.bindings import bound_around, bound_at
 from codemods.proofs.observations import Observation
-from codemods.proofs.syntax import FUNCTIONS
+from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, own_nodes
 from codemods.rules._sites import SiteRule, everywhere, scope
 from codemods.source.walking import walk
 from codemods.terms.edits import Edit, InsertStatements, KeepPart, WrapExpression
@@ -62,7 +63,7 @@ class BestStateNotCopied(SiteRule):
                     f"write `{name} = copy.deepcopy({ast.unparse(_plain(taken.value))})`",
                     (step.place, "writes to the tensors in it"),
                     (load.place, "loaded here, into themselves"),
-                    edits=_copied(file, taken.value),
+                    edits=_copied(file, taken),
                 )
 
 
@@ -73,21 +74,37 @@ def _plain(value: ast.expr) -> ast.expr:
     return value
 
 
-def _copied(file: ParsedFile, taken: ast.expr) -> list[Edit]:
-    """The edits that copy what is taken; none where the file calls something else ``copy``."""
-    imports = [s for s in file.tree.body if isinstance(s, (ast.Import, ast.ImportFrom))]
-    given = [s for s in imports if any((alias.asname or alias.name) == "copy" for alias in s.names)]
-    used = any("copy" in (getattr(node, "id", ""), getattr(node, "arg", "")) for node in walk(file.tree))
-    edits: list[Edit] = [
-        *([] if (plain := _plain(taken)) is taken else [KeepPart(file.span(taken), file.span(plain))]),
-        WrapExpression(file.span(plain), "copy.deepcopy(", ")"),
-    ]
-    if any(isinstance(s, ast.Import) for s in given):
-        return edits
-    if given or used:
+def _copied(file: ParsedFile, taken: ast.Assign) -> list[Edit]:
+    """The edits that copy the state that is taken; none where ``copy`` may be anything but Python's module."""
+    binders = [node for node in own_nodes(file.tree.body) if _binds_copy(node)]
+    imported = [n for n in binders if isinstance(n, ast.alias) and n.name == "copy" and _is_whole(file, n)]
+    local = scope(file, taken) is not file.tree and bound_around(file, taken, "copy") is True
+    if local or len(imported) < len(binders) or (imported and not bound_at(file, taken, "copy", "before")):
         return []
-    first = next((s for s in imports if not isinstance(s, ast.ImportFrom) or s.module != "__future__"), None)
-    return [] if first is None else [InsertStatements(file.span(first), "before", "import copy"), *edits]
+    edits: list[Edit] = []
+    if not imported:
+        imports = (s for s in file.tree.body if isinstance(s, (ast.Import, ast.ImportFrom)))
+        first = next((s for s in imports if getattr(s, "module", "") != "__future__"), None)
+        if first is None:
+            return []
+        edits.append(InsertStatements(file.span(first), "before", "import copy"))
+    state = _plain(taken.value)
+    if state is not taken.value:
+        edits.append(KeepPart(file.span(taken.value), file.span(state)))
+    return [*edits, WrapExpression(file.span(state), "copy.deepcopy(", ")")]
+
+
+def _is_whole(file: ParsedFile, alias: ast.alias) -> bool:
+    """Whether an import binds a module, and not something in it."""
+    return isinstance(file.parent(alias), ast.Import)
+
+
+def _binds_copy(node: ast.AST) -> bool:
+    if isinstance(node, ast.alias):
+        return (node.asname or node.name.partition(".")[0]) == "copy"
+    if isinstance(node, ast.Name):
+        return node.id == "copy" and not isinstance(node.ctx, ast.Load)
+    return isinstance(node, (*DEFINITIONS, ast.ClassDef)) and node.name == "copy"
 
 
 def _kept(trace: Trace, file: ParsedFile, load: ast.Call) -> Iterator[tuple[ParsedFile, ast.Assign]]:

@@ -45,15 +45,19 @@ class LossRewrapped(SiteRule):
     name = "loss-rewrapped"
     promise = Promise.BEHAVIOUR
     uncovers = (
-        *(
-            "attached-loss-history",
-            "attached-loss-total",
-            "carried-hidden-state",
-            "loop-invariant-graph",
-            "missing-zero-grad",
-        ),
-        *("repeated-backward", "step-between-backwards", "stored-graph", "surplus-retain-graph", "unreset-loss"),
-        *("attached-bootstrap-target", "untrained-parameters", "zero-grad-misplaced"),
+        "attached-bootstrap-target",
+        "attached-loss-history",
+        "attached-loss-total",
+        "carried-hidden-state",
+        "loop-invariant-graph",
+        "missing-zero-grad",
+        "repeated-backward",
+        "step-between-backwards",
+        "stored-graph",
+        "surplus-retain-graph",
+        "unreset-loss",
+        "untrained-parameters",
+        "zero-grad-misplaced",
     )
     summary = "a loss without its graph is made to ask for gradients; its backward reaches no parameter"
     gate = (b".backward(", b"autograd.backward(")

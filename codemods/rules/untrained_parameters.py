@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.facts.layers import MODULES_WITH_PARAMETERS, MODULES_WITHOUT_PARAMETERS
@@ -258,11 +259,9 @@ def _layers(trace: Trace, reached: set[Node]) -> dict[ast.AST, str]:
         if isinstance(call, ast.Call) and path.startswith("torch.nn.") and path.rpartition(".")[2] in _LAYERS
     }
     for leaf in reached:
-        inner = None
-        for place in leaf.place.chain():
-            if inner is not None and _in_constructor(inner.frame):
-                found.setdefault(place.node, "")
-            inner = place
+        for inner, outer in itertools.pairwise(leaf.place.chain()):
+            if _in_constructor(inner.frame):
+                found.setdefault(outer.node, "")
     return found
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from tests.rules.tools import LEARNING, sited
+from pathlib import Path
+
+import pytest
+
+from codemods.terms.findings import Promise
+from tests.rules.tools import LEARNING, found, mended, sited
 
 RULE = "best-state-not-copied"
 HEAD = (
@@ -302,6 +307,40 @@ LEFT = {
 }
 
 told, test_found, test_left = sited(RULE, HEAD, FOUND, LEFT)
+
+
+SAVING = """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low, best = total, None
+                best = net.state_dict()
+        net.load_state_dict(best)
+        """
+COPIES = {
+    "nothing": ("", "import copy\nimport torch"),
+    "the module": ("import copy", "import copy"),
+    "the module by another name": ("import copy as cp", "import copy\nimport torch"),
+    "another module": ("import shutil as copy", None),
+    "a function of the module": ("from copy import copy", None),
+    "a function of the file": ("def copy(x):\n    return x", None),
+    "a variable of the file": ("copy = list.copy", None),
+    "the module, which is given away": ("import copy\ncopy = copy.copy", None),
+    "the module, on one path": ("if net is None:\n    import copy", None),
+    "a method": ("class Log:\n    def copy(self):\n        return 0", "import copy\nimport torch"),
+}
+"""What ``copy`` is in a file, and how the file begins then, or holds on; None where it stays as it is."""
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_the_module_that_copies_is_the_one_of_python(tmp_path: Path, name: str) -> None:
+    line, begins = COPIES[name]
+    (finding,) = found(tmp_path, RULE, HEAD.replace("import copy\n", line + "\n"), SAVING)
+    assert finding.promise is (Promise.ADVICE if begins is None else Promise.BEHAVIOUR)
+    text = mended(tmp_path, [finding])
+    assert ("best = copy.deepcopy(net.state_dict())" in text) is (begins is not None)
+    assert begins is None or begins in text
 
 
 WRITTEN = sum(len(program) > 2 for program in FOUND.values())

@@ -75,3 +75,44 @@ def test_it_is_made_where_it_held(
     report = json.loads(applied.stdout)
     assert [(one["rule"], one["verdict"]) for one in report["dropped"]] == left
     assert [(one["rule"], one["promise"]) for one in report["findings"]] == [(rule, "advice") for rule, _ in left]
+
+
+HOOKED = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+kept = []
+net[0].register_forward_hook(lambda module, given, made: kept.append(made))
+for step in range(12):
+    loss = net(torch.randn(8, 4)).pow(2).mean(){more}
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+print(loss.item())
+"""
+
+
+@pytest.mark.slow
+def test_what_a_hook_piles_up_is_detached_where_a_run_shows_that_it_may_be(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warm(monkeypatch)
+    script = folder / "train.py"
+    text = HOOKED.format(more="")
+    script.write_text(text)
+    applied = codemod("apply", "train.py", "--verify", "train.py", "--format", "json")
+    assert applied.status == 0, applied.stderr
+    assert script.read_text() == text.replace("kept.append(made)", "kept.append(made.detach())")
+
+
+@pytest.mark.slow
+def test_what_a_loss_takes_from_it_stays(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    warm(monkeypatch)
+    script = folder / "train.py"
+    text = HOOKED.format(more=" + 0.1 * kept[-1].abs().mean()")
+    script.write_text(text)
+    applied = codemod("apply", "train.py", "--verify", "train.py")
+    assert script.read_text() == text, applied.stdout
