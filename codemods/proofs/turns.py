@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from codemods.graph.model.nodes import Place
 from codemods.graph.model.program import ParsedFile
@@ -14,6 +15,7 @@ _CHANGING = frozenset(
     ("append", "appendleft", "extend", "insert", "add", "update", "pop", "popleft", "popitem", "remove", "clear")
 )
 _FILLING = frozenset(("append", "add", "setdefault", "update"))
+_EMPTYING = frozenset(("pop", "popleft", "popitem", "remove", "clear"))
 _STEADY = frozenset(("isinstance", "hasattr", "callable", "is_available", "issubclass", "is_initialized"))
 
 
@@ -28,19 +30,13 @@ def in_some_turns(place: Place, loop: ast.AST) -> bool:
     What stands there may run only once, so that nothing is proven about two turns.
     """
     for at in place.chain():
-        file = at.frame.file
-        scope, tests = _conditions(file, at.node, loop, holds=True)
+        around = _Conditions(at.frame.file, at.node, loop)
+        scope = around.scope
         if scope is None:
             continue
-        ends = ast.Continue if scope is loop else ast.Return
-        for node in walk(scope):
-            if (
-                isinstance(node, ends)
-                and node.lineno < at.line
-                and _conditions(file, node, loop, holds=True)[0] is scope
-            ):
-                inside = scope is not loop or file.enclosing(node, *LOOPS) is loop
-                tests += _conditions(file, node, loop, holds=False)[1] if inside else []
+        tests = around.open(holds=True)
+        for ending in _endings(at, scope, loop):
+            tests += ending.open(holds=False)
         if any(_changes(test, scope) for test in tests):
             return True
         if scope is loop:
@@ -48,50 +44,118 @@ def in_some_turns(place: Place, loop: ast.AST) -> bool:
     return False
 
 
-def _conditions(
-    file: ParsedFile, node: ast.AST, loop: ast.AST, *, holds: bool
-) -> tuple[ast.AST | None, list[ast.expr]]:
-    """The loop, or the function, around a node, and the conditions between under which it is reached; without those
-    that, from the second turn on, always hold, or never do where ``holds`` is False."""
-    inner, outer = node, file.parent(node)
-    tests: list[ast.expr] = []
-    while outer is not None and outer is not loop and not isinstance(outer, (*FUNCTIONS, ast.Module)):
-        if isinstance(outer, (ast.If, ast.IfExp, ast.While)) and inner is not outer.test:
-            body = outer.body if isinstance(outer.body, list) else [outer.body]
-            if not _lasts(file, outer.test, holds=any(inner is part for part in body) is holds):
-                tests.append(outer.test)
-        elif isinstance(outer, ast.Match) and inner is not outer.subject:
-            tests.append(outer.subject)
-        inner, outer = outer, file.parent(outer)
-    return outer, tests
+def only_once(place: Place, loop: ast.AST) -> bool:
+    """Whether a place in a loop is never reached again after the first turns: it stands under ``if not cache`` or ``if
+    key not in cache`` of something that is filled for good, or behind a return under the opposite."""
+    for at in place.chain():
+        around = _Conditions(at.frame.file, at.node, loop)
+        if around.scope is None or around.lasting(holds=False):
+            return around.scope is not None
+        if any(e.lasting(holds=True) and not e.open(holds=True) for e in _endings(at, around.scope, loop)):
+            return True
+        if around.scope is loop:
+            return False
+    return False
+
+
+def _endings(place: Place, scope: ast.AST, loop: ast.AST) -> Iterator[_Conditions]:
+    """The conditions under which a turn ends before a place: at a ``continue`` of its loop, a ``return`` elsewhere."""
+    file = place.frame.file
+    ends = ast.Continue if scope is loop else ast.Return
+    for node in walk(scope):
+        if isinstance(node, ends) and node.lineno < place.line:
+            around = _Conditions(file, node, loop)
+            if around.scope is scope and (scope is not loop or file.enclosing(node, *LOOPS) is loop):
+                yield around
+
+
+class _Conditions:
+    """The conditions between a node and the loop, or the function, that it stands in."""
+
+    def __init__(self, file: ParsedFile, node: ast.AST, loop: ast.AST) -> None:
+        inner, outer = node, file.parent(node)
+        self.file = file
+        self.tests: list[tuple[ast.expr, bool | None]] = []
+        """Each with what it is there, None where that cannot be said."""
+        while outer is not None and outer is not loop and not isinstance(outer, (*FUNCTIONS, ast.Module)):
+            if isinstance(outer, (ast.If, ast.IfExp, ast.While)) and inner is not outer.test:
+                body = outer.body if isinstance(outer.body, list) else [outer.body]
+                self.tests.append((outer.test, any(inner is part for part in body)))
+            elif isinstance(outer, ast.Match) and inner is not outer.subject:
+                self.tests.append((outer.subject, None))
+            inner, outer = outer, file.parent(outer)
+        self.scope = outer
+
+    def open(self, *, holds: bool) -> list[ast.expr]:
+        """Those that are not known, from the second turn on, to let the node be reached, or not to where ``holds`` is
+        False."""
+        return [test for test, there in self.tests if not self._lasts(test, there, holds)]
+
+    def lasting(self, *, holds: bool) -> bool:
+        """Whether one of them is known to let the node be reached from the second turn on, or not to."""
+        return any(self._lasts(test, there, holds) for test, there in self.tests)
+
+    def _lasts(self, test: ast.expr, there: bool | None, holds: bool) -> bool:
+        return there is not None and _lasts(self.file, self.scope, test, holds=there is holds)
 
 
 def _filled(tree: ast.AST) -> set[str]:
-    """What a file puts something into under a key or by ``add`` and ``append``, as text."""
+    """What a file puts something into under a key or by a method, and takes nothing out of, as text."""
     found: set[str] = set()
+    emptied: set[str] = set()
     for node in walk(tree):
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-            found.add(ast.unparse(node.value))
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FILLING:
-            found.add(ast.unparse(node.func.value))
-    return found
+        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            (found if isinstance(node.ctx, ast.Store) else emptied).add(ast.unparse(node.value))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            filled = found if node.func.attr in _FILLING else emptied if node.func.attr in _EMPTYING else None
+            if filled is not None:
+                filled.add(ast.unparse(node.func.value))
+    return found - emptied
 
 
-def _lasts(file: ParsedFile, test: ast.expr, *, holds: bool) -> bool:
-    """Whether a condition stays as it is from the first or second turn on: ``x is not None``, ``i > 0``, or ``key in
-    kept`` of something that the file fills."""
+def _counted(tree: ast.AST) -> set[str]:
+    """What a file counts up, as text: the targets of its loops and of ``+=``."""
+    targets = [n.target for n in walk(tree) if isinstance(n, (ast.For, ast.AsyncFor, ast.AugAssign))]
+    return {ast.unparse(part) for t in targets for part in walk(t) if isinstance(part, (ast.Name, ast.Attribute))}
+
+
+def _lasts(file: ParsedFile, scope: ast.AST | None, test: ast.expr, *, holds: bool) -> bool:
+    """Whether a condition stays as it is from the first or second turn on: ``x is not None``, ``i > 0`` of what is
+    counted, or ``key in kept``, ``kept`` and ``len(kept) > 0`` of something that is filled for good."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _lasts(file, scope, test.operand, holds=not holds)
+    if isinstance(test, (ast.Name, ast.Attribute)) or _measured(test) is not None:
+        return holds and _filled_for_good(file, scope, _measured(test) or test)
     if not isinstance(test, ast.Compare) or len(test.ops) != 1:
         return False
     sign, bound = type(test.ops[0]), getattr(test.comparators[0], "value", ...)
     if sign in (ast.In, ast.NotIn):
-        kept = ast.unparse(test.comparators[0]) in file.once(_filled, file.tree)
-        return kept and sign is (ast.In if holds else ast.NotIn)
+        return sign is (ast.In if holds else ast.NotIn) and _filled_for_good(file, scope, test.comparators[0])
     if not isinstance(test.comparators[0], ast.Constant):
         return False
     if bound is None:
         return sign is (ast.IsNot if holds else ast.Is)
     kinds = {0: (ast.Gt, ast.NotEq), 1: (ast.GtE,)} if holds else {0: (ast.LtE, ast.Eq), 1: (ast.Lt,)}
-    return type(bound) is int and sign in kinds.get(bound, ())
+    if type(bound) is not int or sign not in kinds.get(bound, ()):
+        return False
+    measured = _measured(test.left)
+    if measured is not None:
+        return _filled_for_good(file, scope, measured)
+    return ast.unparse(test.left) in file.once(_counted, file.tree)
+
+
+def _measured(node: ast.expr) -> ast.expr | None:
+    """What ``len`` is asked of."""
+    is_len = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len"
+    return node.args[0] if is_len and len(node.args) == 1 else None
+
+
+def _filled_for_good(file: ParsedFile, scope: ast.AST | None, kept: ast.expr) -> bool:
+    """Whether a file fills a container, and neither empties it nor, where it is asked, puts another in its place."""
+    text = ast.unparse(kept)
+    if text not in file.once(_filled, file.tree) or scope is None:
+        return False
+    return not any(isinstance(getattr(n, "ctx", None), ast.Store) and ast.unparse(n) == text for n in walk(scope))
 
 
 def _changes(test: ast.expr, scope: ast.AST) -> bool:

@@ -676,6 +676,59 @@ def test_a_cache_may_have_to_be_computed_anew(name: str, tmp_path: Path) -> None
     assert "compute it in every step, or detach it if it should not be trained" in found[0].message
 
 
+LISTED = """
+kept = []
+for x in batches():
+    {fill}
+    step(torch.cdist(net(x), kept[0]).mean())
+    {end}
+"""
+
+
+@pytest.mark.parametrize(
+    "fill",
+    [
+        "if not kept: kept.append(net(x)[:3])",
+        "if len(kept) == 0: kept.append(net(x)[:3])",
+        "if len(kept) < 1: kept.append(net(x)[:3])",
+        "if len(kept): pass\n    else: kept.append(net(x)[:3])",
+        "if kept: pass\n    else: kept.append(net(x)[:3])",
+    ],
+)
+def test_a_list_that_is_filled_once_is_a_cache(fill: str, tmp_path: Path) -> None:
+    found = findings(tmp_path, LISTED.format(fill=fill, end=""))
+    assert [(f.rule, f.promise) for f in found] == [(RULE, Promise.ADVICE)]
+    assert "compute it in every step" in found[0].message
+
+
+def test_a_list_behind_a_return_is_a_cache(tmp_path: Path) -> None:
+    get = (
+        "if self.kept:\n            return self.kept[0]\n"
+        "        self.kept.append(net(data))\n        return self.kept[0]"
+    )
+    code = CACHE.replace("self.kept, self.old = None, True", "self.kept = []")
+    found = findings(tmp_path, code.format(get=get))
+    assert [(f.rule, f.promise) for f in found] == [(RULE, Promise.ADVICE)]
+
+
+@pytest.mark.parametrize(
+    ("fill", "end"),
+    [
+        ("kept.append(net(x)[:3])", "kept = kept[-4:]"),
+        ("kept.append(net(x)[:3])", "if len(kept) > 4: kept.pop(0)"),
+        ("if x.shape[0] > 2: kept.append(net(x)[:3])", "if len(kept) > 4: del kept[0]"),
+    ],
+)
+def test_a_list_that_goes_on_is_no_cache(fill: str, end: str, tmp_path: Path) -> None:
+    found = findings(tmp_path, LISTED.format(fill=fill, end=end))
+    assert all(f.promise is not Promise.ADVICE for f in found)
+
+
+@pytest.mark.parametrize("end", ["kept.clear()", "kept = []"])
+def test_a_list_that_is_emptied_in_its_step_is_left_alone(end: str, tmp_path: Path) -> None:
+    assert findings(tmp_path, LISTED.format(fill="if not kept: kept.append(net(x)[:3])", end=end)) == []
+
+
 def test_what_every_step_stores_is_no_cache(tmp_path: Path) -> None:
     get = (
         "if self.kept is None:\n            self.kept = torch.zeros(3, 2)\n"

@@ -11,7 +11,7 @@ from codemods.graph.model.trace import GROWN, Reading, Storing
 from codemods.graph.model.values import Sequence
 from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.reach import reach
-from codemods.proofs.turns import crossed
+from codemods.proofs.turns import crossed, only_once
 from codemods.proofs.unseen import leaves_sight
 from codemods.source import walking
 
@@ -130,7 +130,10 @@ def kept_for_good(ledger: Ledger, carry: Carry) -> bool:
     Such a cache may be meant to be computed anew in every step, and a cut would keep its parameters from learning.
     """
     return not any(
-        place.clock > carry.store.clock and node is not carry.old and crossed(carry.store, place) is carry.loop
+        place.clock > carry.store.clock
+        and node is not carry.old
+        and crossed(carry.store, place) is carry.loop
+        and not only_once(place, carry.loop)
         for place, node in ledger.stored_in[carry.carrier]
     )
 
