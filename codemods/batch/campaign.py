@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 import hashlib
+import itertools
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -148,7 +149,7 @@ class Campaign:
     artifacts: tuple[str, ...] = ARTIFACTS
     steps: Steps = field(default_factory=Steps)
     idle: tuple[str, ...] = ()
-    """The groups that no repository belongs to, each as people would look for it."""
+    """The patterns, of globs and groups, that no repository fits, each as people would look for it."""
 
     def fingerprint(self, repository: Repository) -> str:
         """What the results of ``repository`` depend on besides its code, so that a change of it is noticed."""
@@ -234,12 +235,13 @@ def _repositories(
     others: tuple[list[dict[str, Any]], list[dict[str, Any]]],
     runs: Runs,
 ) -> tuple[tuple[Repository, ...], tuple[str, ...]]:
-    """The repositories that ``table`` and the ``[[repository]]`` tables name, and the groups that none belongs to."""
+    """The repositories that ``table`` and the ``[[repository]]`` tables name, and the patterns that none fits."""
     singles, groups = others
     found: dict[str, Repository] = {}
     try:
         several = [sources.parse(text, base) for text in (*table.get("urls", ()), *table.get("paths", ()))]
-        several += sources.expand(table.get("globs", ()), base)
+        fitting = {pattern: sources.expand(pattern, base) for pattern in table.get("globs", ())}
+        several += itertools.chain(*fitting.values())
         if "list" in table:
             several += sources.read_list(base / os.path.expanduser(table["list"]))
         named = [(sources.parse(entry["source"], base), entry) for entry in singles]
@@ -256,7 +258,8 @@ def _repositories(
         source = known.source if not source.secrets else source
         placed = {**entry, "verify": _placed(entry["verify"], base)}
         found[source.key] = replace(_with(known, placed), source=source, skip=entry.get("skip", ""))
-    idle = [f"[[group]] number {n}: {', '.join(one.patterns)}" for n, one in enumerate(own, 1) if not one.members]
+    idle = [f"globs: {pattern}" for pattern, these in fitting.items() if not these]
+    idle += [f"[[group]] number {n}: {', '.join(one.patterns)}" for n, one in enumerate(own, 1) if not one.members]
     return tuple(found.values()), tuple(idle)
 
 

@@ -22,7 +22,7 @@ def clone(git: Git, source: Source, ref: str, folder: Path, limits: Limits) -> d
     ``ref`` is a branch or tag, empty for the remote's HEAD. Raises :class:`Refused` for a tree that is not to be
     written and :class:`Failed` for one that cannot be had.
     """
-    if source.local is not None and not source.local.exists():
+    if source.is_missing:
         raise Failed(f"{source.local}: no such folder")
     words = ["--depth", "1", "--no-tags", "--single-branch", "--no-recurse-submodules", "--no-checkout", "--template="]
     # What is too large is not fetched at all, where the other side can leave it out.

@@ -15,11 +15,11 @@ from codemods.batch.errors import CampaignError, Exhausted, Failed, Refused
 from codemods.batch.following import Say, look, opened, requested
 from codemods.batch.git import Git
 from codemods.batch.ledger import Ledger, Row
-from codemods.batch.publishing import require_ours, target_of
+from codemods.batch.publishing import target_of
 from codemods.batch.request_ledger import tell_deed
 from codemods.batch.secrecy import require_nothing_secret
 from codemods.batch.standing import CHANGES, CLOSED, MERGED, OPEN, Standing
-from codemods.batch.upstream import remote_refs
+from codemods.batch.upstream import our_branch, require_ours
 from codemods.terms.counting import plain_count_text
 
 Choice = Callable[[Row, Standing], str]
@@ -200,10 +200,10 @@ def _delete_branch(campaign: Campaign, ledger: Ledger, row: Row, say: Say) -> No
         say(f"{row['slug']}: the campaign does not name it any more: its branch {branch} stays")
         return
     remote = target_of(campaign, row, repository, ledger).remote
-    there = remote_refs(remote).get(ref, "")
+    there, pushed = our_branch(ledger, row, remote, branch)
     if not there:
         return
-    require_ours(branch, row["pushed"], there)
+    require_ours(branch, pushed, there)
     git = Git(remote)
     # git pushes only from a repository; that of this one may be removed.
     with tempfile.TemporaryDirectory(dir=campaign.work) as empty:

@@ -85,6 +85,7 @@ ADDED = (
     ("repositories", "ended_at", "REAL"),
     ("repositories", "fork", "TEXT NOT NULL DEFAULT ''"),
     ("repositories", "interruptions", "INTEGER NOT NULL DEFAULT 0"),
+    ("repositories", "pushing", "TEXT NOT NULL DEFAULT ''"),
 )
 
 #: Tables that a ledger of an earlier release lacks, and their indices.

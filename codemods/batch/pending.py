@@ -35,7 +35,8 @@ def by_other_tool(row: Row) -> bool:
 def require_repositories(campaign: Campaign) -> None:
     """Raise :class:`CampaignError` for a campaign that names no repositories."""
     if not campaign.repositories:
-        raise CampaignError(f"{campaign.file}: names no repositories: fill in urls, paths, globs or list")
+        why = f"none fits {'; '.join(campaign.idle)}" if campaign.idle else "fill in urls, paths, globs or list"
+        raise CampaignError(f"{campaign.file}: names no repositories: {why}")
 
 
 def register(ledger: Ledger, campaign: Campaign) -> tuple[dict[int, Repository], list[str]]:

@@ -141,6 +141,9 @@ def _plan(
         "files": [],
         "lacks": [],
     }
+    if row is None and not repository.skip and repository.source.is_missing:
+        told["trouble"], told["prospect"] = f"{repository.source.local}: no such folder", UNREAD
+        return told, ()
     if told["verify"] or repository.skip:
         return told, ()
     known = told["prospect"] = _known(campaign, repository, row)
@@ -208,21 +211,17 @@ def _entry_text(entry: dict[str, str]) -> str:
 
 def plan_text(campaign: Campaign, plans: list[dict[str, Any]], *, verbose: bool = False) -> str:
     """The plan for people: what can be proven and what not; each repository where they are few, or ``verbose``."""
-    lines: list[str] = []
-    for one in plans if verbose or len(plans) <= _FEW else ():
-        lines += _plan_lines(one)
-    if len(plans) > 1:
-        lines += ["", *_prospect_lines(plans)]
-    lines += [f"no repository belongs to {printable(one)}" for one in campaign.idle]
-    if len(plans) > _FEW and not verbose:
-        lines.append("each of them: --verbose")
+    each = verbose or len(plans) <= _FEW
+    lines = [line for one in plans if each for line in _plan_lines(one)]
+    seen = _prospect_lines(plans) if len(plans) > 1 else []
+    seen += [f"no repository fits {printable(one)}" for one in campaign.idle]
+    seen += [] if each else ["each of them: --verbose"]
     rules = ", ".join(campaign.options.select) or "all rules"
     if campaign.options.ignore:
         rules += f" but {', '.join(campaign.options.ignore)}"
     publish = campaign.publishing
     todo = sum(bool(one["next"]) for one in plans)
-    lines += [
-        "",
+    settings = [
         f"{len(plans)} {'repository' if len(plans) == 1 else 'repositories'}, {todo} with something to do; "
         f"work in {campaign.work}",
         f"rules: {rules}; branch {campaign.commits.branch}, commits {campaign.commits.style}"
@@ -231,7 +230,7 @@ def plan_text(campaign: Campaign, plans: list[dict[str, Any]], *, verbose: bool 
         f"publish requires: {publish.require}; to {publish.remote or 'where each came from'}; "
         f"{'draft pull requests' if publish.draft else 'pull requests'} by {publish.client}",
     ]
-    return "\n".join(lines) + "\n"
+    return "\n\n".join("\n".join(block) for block in (lines, seen, settings) if block) + "\n"
 
 
 def _plan_lines(one: dict[str, Any]) -> list[str]:

@@ -24,7 +24,7 @@ from codemods.batch.request_ledger import published_since
 from codemods.batch.secrecy import require_nothing_secret
 from codemods.batch.sources import Source, parse, redact
 from codemods.batch.standing import OPEN, Standing
-from codemods.batch.upstream import look, remote_refs
+from codemods.batch.upstream import look, our_branch, require_ours
 
 Say = Callable[[str], None]
 #: git's word for a remote that lacks what a shallow clone lacks, too.
@@ -97,7 +97,7 @@ def publish(
             try:
                 target = target_of(campaign, row, repository, ledger)
                 client = forges.client_for(campaign.publishing.client, forges.place_of(target.repository.source)[0])
-                if _finished(row, client):
+                if is_finished(row, client):
                     if not (keep or campaign.publishing.keep):
                         # As after a kill between the ledger and this.
                         Places(campaign.work).drop(row["slug"], "clone")
@@ -112,6 +112,7 @@ def publish(
                     continue
                 if course.changed:
                     sleep(campaign.publishing.throttle)
+                _require_results(target)
                 if client and campaign.publishing.fork and not (row["fork"] or row["pushed"]):
                     target = _to_fork(campaign, ledger, target, client, sleep)
                 course.changed += _publish(campaign, ledger, target, client, say)
@@ -121,7 +122,8 @@ def publish(
                 course.failures += 1
                 say(f"{row['slug']}: not published: {error}")
         if not course.done and not course.failures:
-            say(f"nothing left to publish; {course.left} may not be: codemod batch status says where each stands")
+            left = f"; {course.left} may not be: codemod batch status says where each stands" if course.left else ""
+            say(f"nothing left to publish{left}")
         return course.failures
 
 
@@ -164,7 +166,8 @@ def obstacle(row: Row, campaign: Campaign, repository: Repository) -> str:
     return ""
 
 
-def _finished(row: Row, client: str) -> bool:
+def is_finished(row: Row, client: str) -> bool:
+    """Whether a branch is published, and its request opened where there is a ``client`` for that."""
     return bool(row["state"] == "published" and row["pushed"] == row["head"] and (row["pull_request"] or not client))
 
 
@@ -199,6 +202,18 @@ def target_of(campaign: Campaign, row: Row, repository: Repository, ledger: Ledg
     )
 
 
+def results_gone(target: Target) -> bool:
+    """Whether what is needed to publish a branch is not in the work folder any more."""
+    pushed = target.row["pushed"] == target.row["head"]
+    return not target.body.is_file() or not (pushed or target.clone.is_dir())
+
+
+def _require_results(target: Target) -> None:
+    if results_gone(target):
+        again = f"update --only {target.row['slug']}" if target.row["state"] == "published" else "run"
+        raise Failed(f"its results are not in the work folder any more; codemod batch {again} makes them again")
+
+
 def _to_fork(campaign: Campaign, ledger: Ledger, target: Target, client: str, sleep: Callable[[float], None]) -> Target:
     """``target``, published to a fork where its own remote may not be pushed to. Raises :class:`Failed`."""
     # Nothing is made at the forge for what may not leave this machine.
@@ -221,17 +236,17 @@ def _title(campaign: Campaign, row: Row, ledger: Ledger) -> str:
     return f"{UNVERIFIED} ({proven} of {fixed} kept by a run): {title}" if proven else f"{UNVERIFIED}: {title}"
 
 
-def _push_words(branch: str, target: Target) -> list[str]:
+def _push_words(branch: str, target: Target, pushed: str) -> list[str]:
     ref = f"refs/heads/{branch}"
     # Only over what we have put there ourselves; over nothing, where we have not.
-    lease = f"--force-with-lease={ref}:{target.row['pushed']}"
+    lease = f"--force-with-lease={ref}:{pushed}"
     far = Git(target.remote).far("receive-pack")
     return ["push", "--quiet", "--no-verify", "--recurse-submodules=no", *far, lease, "--", target.remote.address]
 
 
-def _push(campaign: Campaign, target: Target) -> None:
+def _push(campaign: Campaign, target: Target, pushed: str) -> None:
     branch = campaign.commits.branch
-    words = (*_push_words(branch, target), f"{target.row['head']}:refs/heads/{branch}")
+    words = (*_push_words(branch, target, pushed), f"{target.row['head']}:refs/heads/{branch}")
     try:
         Git(target.remote).run(*words, cwd=target.clone)
     except Failed as error:
@@ -248,9 +263,9 @@ def _push(campaign: Campaign, target: Target) -> None:
 
 def _say_commands(campaign: Campaign, target: Target, client: str, say: Say) -> None:
     branch = campaign.commits.branch
-    words = [*_push_words(branch, target)[:-1], redact(target.remote.address, target.remote.secrets)]
+    words = [*_push_words(branch, target, target.row["pushed"]), f"{target.row['head']}:refs/heads/{branch}"]
     say(f"{target.row['slug']}:")
-    say("  " + shlex.join(["git", "-C", str(target.clone), *words, f"{target.row['head']}:refs/heads/{branch}"]))
+    say("  " + redact(shlex.join(["git", "-C", str(target.clone), *words]), target.remote.secrets))
     if client:
         say("  " + forges.shown(client, _request(campaign, target)))
         if campaign.publishing.fork and not target.row["fork"]:
@@ -263,9 +278,9 @@ def _publish(campaign: Campaign, ledger: Ledger, target: Target, client: str, sa
     """Publish one repository; return whether anything was changed at the remote."""
     row, branch = target.row, campaign.commits.branch
     standing = _standing(campaign, ledger, row, client)
-    there = remote_refs(target.remote).get(f"refs/heads/{branch}", "")
+    there, pushed = our_branch(ledger, row, target.remote, branch)
     changed = False
-    if there == row["head"] == row["pushed"]:
+    if there == row["head"] == pushed:
         # All that is left is its request.
         say(f"{row['slug']}: {branch} is pushed already")
     else:
@@ -273,8 +288,9 @@ def _publish(campaign: Campaign, ledger: Ledger, target: Target, client: str, sa
         if there == row["head"]:
             say(f"{row['slug']}: {branch} is pushed already")
         else:
-            require_ours(branch, row["pushed"], there)
-            _push(campaign, target)
+            require_ours(branch, pushed, there)
+            ledger.note(row["id"], pushing=row["head"])
+            _push(campaign, target, pushed)
             changed = True
         ledger.note(row["id"], pushed=row["head"], remote=redact(target.remote.url))
     address, opened_at = row["pull_request"], row["opened_at"]
@@ -304,22 +320,6 @@ def _standing(campaign: Campaign, ledger: Ledger, row: Row, client: str) -> Stan
     if standing.state != OPEN:
         raise Refused(f"its request is {standing.state}: {row['pull_request']}")
     return standing
-
-
-def require_ours(branch: str, pushed: str, there: str) -> None:
-    """Raise :class:`Refused` unless the ``branch`` of a remote, at ``there``, is what we have ``pushed``, or nothing.
-
-    What somebody has added, a reviewer's commit or a merge of the base, is theirs, and stays.
-    """
-    if there == pushed:
-        return
-    if not there:
-        raise Refused(f"somebody has removed the branch {branch} from the remote")
-    if not pushed:
-        raise Refused(f"the remote has a branch {branch} that this campaign has not made")
-    raise Refused(
-        f"somebody has pushed to {branch} ({pushed[:10]} was ours, {there[:10]} is there): it is left as it is"
-    )
 
 
 def _require_publishable(ledger: Ledger, campaign: Campaign, target: Target) -> None:

@@ -124,6 +124,8 @@ class _Work:
     def prepare(self, only: Collection[str], again: Callable[[Row], str]) -> None:
         """Find out what there is to do."""
         self._repositories, gone = register(self._ledger, self._campaign)
+        for pattern in self._campaign.idle:
+            self._observer.say(f"no repository fits {pattern}")
         for slug in gone:
             self._observer.say(f"{slug}: the campaign does not name it any more; what was done with it stays")
         numbers = chosen(self._ledger, only)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -38,6 +38,11 @@ class Source:
         """What tells repositories apart, whoever asks for them: a digest of the address without credentials."""
         plain = self.url.removesuffix("/").removesuffix(".git")
         return hashlib.sha256(plain.encode("utf-8", "surrogateescape")).hexdigest()[:20]
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether it is to be on this machine, and is not."""
+        return self.local is not None and not self.local.exists()
 
     @property
     def address(self) -> str:
@@ -126,17 +131,12 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     return _SECRET_QUERY.sub(r"\1***", text)
 
 
-def expand(globs: Sequence[str], base: Path) -> list[Source]:
-    """The folders that fit ``globs``, relative to ``base``, and are git repositories, in order."""
+def expand(pattern: str, base: Path) -> list[Source]:
+    """The folders that fit the glob ``pattern``, relative to ``base``, and are git repositories, in order."""
     import glob
 
-    found: dict[str, None] = {}
-    for pattern in globs:
-        for name in sorted(glob.glob(os.path.expanduser(pattern), root_dir=base, recursive=True)):
-            place = Path(os.path.abspath(base / name))
-            if is_repository(place):
-                found[str(place)] = None
-    return [of_path(Path(name)) for name in found]
+    names = sorted(glob.glob(os.path.expanduser(pattern), root_dir=base, recursive=True))
+    return [of_path(base / name) for name in names if is_repository(base / name)]
 
 
 def is_repository(place: Path) -> bool:

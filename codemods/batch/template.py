@@ -152,7 +152,7 @@ def _sorted(file: Path, named: Sequence[str]) -> tuple[list[str], list[str], lis
             count += 1
         else:
             pattern = f"{glob.escape(_from(source.local, base))}/*"
-            found = sources.expand([pattern], base)
+            found = sources.expand(pattern, base)
             if not found:
                 raise CampaignError(f"{text}: neither a repository nor a folder with repositories in it")
             globs.append(pattern)

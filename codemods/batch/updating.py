@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
+from codemods.batch import forges
 from codemods.batch.campaign import Campaign, Repository
 from codemods.batch.errors import Failed, Refused
 from codemods.batch.following import Say, look, opened
 from codemods.batch.ledger import Ledger, Row
 from codemods.batch.pending import OTHER_TOOL, chosen
-from codemods.batch.publishing import require_ours, target_of
+from codemods.batch.publishing import Target, is_finished, results_gone, target_of
 from codemods.batch.request_ledger import tell_deed
 from codemods.batch.standing import OPEN
 from codemods.batch.tool import digest
-from codemods.batch.upstream import Answer, remote_refs
+from codemods.batch.upstream import Answer, our_branch, require_ours
 from codemods.batch.upstream import look as look_upstream
 
 #: The reason of a branch that an earlier update has begun to redo.
@@ -59,10 +60,13 @@ def outdated(campaign: Campaign, say: Say, *, only: Collection[str] = ()) -> Out
                 if not answer.commit:
                     raise Failed(answer.trouble)
                 ledger.note(row["id"], upstream=answer.commit)
-                reason = _reason(campaign, repository, row, answer)
+                target = target_of(campaign, row, repository, ledger)
+                reason = _reason(campaign, repository, row, answer, target)
                 if not reason or not _is_wanted(campaign, ledger, row):
                     continue
-                _require_still_ours(campaign, ledger, row, repository)
+                branch = campaign.commits.branch
+                there, pushed = our_branch(ledger, row, target.remote, branch)
+                require_ours(branch, pushed, there)
             except (Failed, Refused) as error:
                 found.failures += 1
                 say(f"{row['slug']}: not updated: {error}")
@@ -72,26 +76,21 @@ def outdated(campaign: Campaign, say: Say, *, only: Collection[str] = ()) -> Out
     return found
 
 
-def _reason(campaign: Campaign, repository: Repository, row: Row, answer: Answer) -> str:
-    """Why a branch is out of date; empty if it is not."""
+def _reason(campaign: Campaign, repository: Repository, row: Row, answer: Answer, target: Target) -> str:
+    """Why a branch is to be redone; empty if it is not."""
     if row["state"] != "published":
         return GOES_ON
     if row["fingerprint"] != campaign.fingerprint(repository):
         return "the campaign's settings changed"
+    client = forges.client_for(campaign.publishing.client, forges.place_of(repository.source)[0])
+    if not is_finished(row, client) and results_gone(target):
+        return "the text of its request is gone"
     return answer.moved(row["base"]) or (OTHER_TOOL if row["tool"] != digest() else "")
 
 
 def _is_wanted(campaign: Campaign, ledger: Ledger, row: Row) -> bool:
     """Whether the request of a branch is open, or it has none: what is merged or closed is over."""
     return not row["pull_request"] or look(campaign, ledger, row).state == OPEN
-
-
-def _require_still_ours(campaign: Campaign, ledger: Ledger, row: Row, repository: Repository) -> None:
-    branch = campaign.commits.branch
-    there = remote_refs(target_of(campaign, row, repository, ledger).remote).get(f"refs/heads/{branch}", "")
-    # Killed between a push and the ledger, it is what was made and not what was told.
-    if there != row["head"] or not there:
-        require_ours(branch, row["pushed"], there)
 
 
 def update(

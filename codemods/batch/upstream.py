@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -10,8 +10,8 @@ from typing import NamedTuple
 from codemods.batch.campaign import Repository
 from codemods.batch.errors import Exhausted, Failed, Refused
 from codemods.batch.git import Git
-from codemods.batch.ledger import Row
-from codemods.batch.sources import Source
+from codemods.batch.ledger import Ledger, Row
+from codemods.batch.sources import Source, redact
 
 #: They wait for networks, not for processors.
 _AT_ONCE = 8
@@ -59,9 +59,37 @@ def _ask(row: Row, repository: Repository) -> Answer:
     return Answer(commit, "" if commit else f"it has no {name or 'HEAD'} any more")
 
 
-def remote_refs(source: Source, log: Callable[[str], None] = lambda _: None) -> dict[str, str]:
+def remote_refs(source: Source) -> dict[str, str]:
     """The refs of a remote: commits by name. Raises :class:`Failed`."""
-    git = Git(source, log)
+    git = Git(source)
     out = git.run("ls-remote", *git.far("upload-pack"), "--", source.address, cwd=Path("/"), timeout=_TIMEOUT)
     pairs = (line.split("\t", 1) for line in out.decode("utf-8", "replace").splitlines() if "\t" in line)
     return {name: commit for commit, name in pairs}
+
+
+def our_branch(ledger: Ledger, row: Row, remote: Source, branch: str) -> tuple[str, str]:
+    """Return the commit that ``branch`` of ``remote`` has, and the one that we pushed last; either may be empty.
+
+    What a push left that was killed before the ledger was told is ours too. Raises :class:`Failed`.
+    """
+    there = remote_refs(remote).get(f"refs/heads/{branch}", "")
+    if there and there == row["pushing"] != row["pushed"]:
+        ledger.note(row["id"], pushed=there, remote=redact(remote.url))
+        return there, there
+    return there, row["pushed"]
+
+
+def require_ours(branch: str, pushed: str, there: str) -> None:
+    """Raise :class:`Refused` unless the ``branch`` of a remote, at ``there``, is what we have ``pushed``, or nothing.
+
+    What somebody has added, a reviewer's commit or a merge of the base, is theirs, and stays.
+    """
+    if there == pushed:
+        return
+    if not there:
+        raise Refused(f"somebody has removed the branch {branch} from the remote")
+    if not pushed:
+        raise Refused(f"the remote has a branch {branch} that this campaign has not made")
+    raise Refused(
+        f"somebody has pushed to {branch} ({pushed[:10]} was ours, {there[:10]} is there): it is left as it is"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,10 +12,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from codemods.batch import pending, updating
+from codemods.batch import pending, publishing, updating
 from codemods.batch.campaign import read
 from codemods.batch.errors import CampaignError
 from codemods.batch.following import follow
+from codemods.batch.ledger import Ledger
 from codemods.batch.overview import status, status_text
 from codemods.batch.places import Places
 from codemods.batch.updating import outdated
@@ -248,6 +250,48 @@ def test_killed_while_it_is_redone_it_goes_on(github: World) -> None:
     assert (failures, reasons) == (0, {"o+one": updating.GOES_ON})
     assert github.row("one")["base"] == moved
     assert github.at_remote("one") == github.row("one")["head"]
+
+
+@pytest.mark.parametrize("reviewed", [False, True])
+def test_killed_in_a_push_the_branch_is_ours_until_somebody_adds_to_it(
+    github: World, monkeypatch: pytest.MonkeyPatch, reviewed: bool
+) -> None:
+    push = publishing._push
+
+    def killed(*arguments: Any) -> None:
+        push(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "_push", killed)
+        with pytest.raises(KeyboardInterrupt):
+            github.publish(only=["o+one"])
+    assert github.row("one")["pushed"] == ""
+    there = github.review("one") if reviewed else ""
+    github.moves("one", "# news\n" + TRAIN)
+    run_inline(github.campaign, verified("kept"), only=["o+one"], again=lambda _: "moved upstream")
+    assert github.publish(only=["o+one"]) == reviewed
+    assert github.at_remote("one") == (there or github.row("one")["head"])
+
+
+def test_a_request_whose_text_was_removed_is_opened_once_it_is_made_again(github: World) -> None:
+    github.forge.set(down="HTTP 502")
+    github.publish()
+    github.forge.set(down="")
+    with Ledger.open(github.campaign.work) as ledger:
+        # As where a branch was published before there was a client.
+        ledger.note(github.row("one")["id"], state="published")
+    head = github.row("one")["head"]
+    shutil.rmtree(github.campaign.work / "repositories")
+    assert github.publish() == 2
+    assert github.said == [
+        "o+one: not published: its results are not in the work folder any more; codemod batch update --only o+one "
+        "makes them again",
+        "o+two: not published: its results are not in the work folder any more; codemod batch run makes them again",
+    ]
+    assert github.update(only=["o+one"]) == (0, {"o+one": "the text of its request is gone"})
+    assert github.request("one")["state"] == "open"
+    assert github.at_remote("one") == github.row("one")["head"] == head
 
 
 def test_what_upstream_has_mended_can_be_closed_in_bulk(world: World) -> None:

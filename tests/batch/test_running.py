@@ -438,6 +438,30 @@ def test_a_source_that_vanishes_is_told(tmp_path: Path) -> None:
     assert run_inline(read(file))[2].said == []
 
 
+def test_a_glob_that_no_repository_fits_is_told(tmp_path: Path) -> None:
+    repository(tmp_path / "repos" / "a", {"lib.py": CLEAN})
+    (tmp_path / "docs" / "guide").mkdir(parents=True)
+    file = campaign_file(tmp_path)
+    text = file.read_text()
+    file.write_text(text.replace('globs = ["repos/*"]', 'globs = ["repos/*", "repso/*", "docs/*"]'))
+    told = ["no repository fits globs: repso/*", "no repository fits globs: docs/*"]
+    assert run_inline(read(file))[2].said == told
+    text_of_plan = plan_text(read(file), plan(read(file)))
+    assert text_of_plan.split("\n\n")[1].splitlines() == told
+    file.write_text(text.replace('globs = ["repos/*"]', 'globs = ["repso/*"]'))
+    with pytest.raises(CampaignError, match=r"names no repositories: none fits globs: repso/\*$"):
+        run_inline(read(file))
+
+
+def test_a_path_that_is_not_there_is_told_by_the_plan(tmp_path: Path) -> None:
+    repository(tmp_path / "repos" / "a", {"lib.py": CLEAN})
+    file = campaign_file(tmp_path)
+    file.write_text(file.read_text().replace("[verify]", 'paths = ["nowhere"]\n[verify]'))
+    text = plan_text(read(file), plan(read(file)))
+    assert f"    {tmp_path / 'nowhere'}: no such folder\n" in text
+    assert "\n\n\n" not in text
+
+
 def test_after_an_upgrade_only_what_comes_out_otherwise_is_done_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
