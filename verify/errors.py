@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from codemods.terms.errors import UserError
 
-class VerifyError(Exception):
+
+class VerifyError(UserError):
     """Something the user has to put right: a script that does not exist, an option that makes no sense."""

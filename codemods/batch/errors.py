@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import os
 
+from codemods.terms.errors import UserError
 
-class CampaignError(Exception):
+
+class CampaignError(UserError):
     """Something the user has to put right before a campaign can go on; the text is the one sentence that says what."""
 
 

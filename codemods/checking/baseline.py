@@ -27,6 +27,7 @@ from codemods.source.files import read_bytes
 from codemods.source.suppressions import tokens
 from codemods.source.syntax import parse
 from codemods.source.writing import create_atomically, write_atomically
+from codemods.terms.errors import UserError
 from codemods.terms.findings import Finding
 
 VERSION = 1
@@ -37,7 +38,7 @@ MOST = 1_000_000
 _KIND = "codemod-baseline"
 
 
-class BaselineError(Exception):
+class BaselineError(UserError):
     """A baseline cannot be used; the text is the one sentence that says why."""
 
 

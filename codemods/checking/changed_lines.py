@@ -21,12 +21,13 @@ from codemods.source.diffs import blocks
 from codemods.source.errors import Unreadable
 from codemods.source.files import SourceFile, source_from_bytes
 from codemods.source.git import run_git
+from codemods.terms.errors import UserError
 from codemods.terms.findings import Finding
 
 _SUBMODULE = b"160000"
 
 
-class SinceError(Exception):
+class SinceError(UserError):
     """What changed cannot be told; the text is the one sentence that says why."""
 
 

@@ -16,7 +16,8 @@ import typer
 import codemods.cli
 from codemods import __version__
 from codemods.cli._help import Command, Commands
-from codemods.cli._terminal import TROUBLE, BadValue, UserError, complain
+from codemods.cli._terminal import TROUBLE, BadValue, complain, require_choice
+from codemods.terms.errors import UserError
 
 FIRST = """\
 Usage: codemod COMMAND [PATH]...; to begin with, in the folder of a training project:
@@ -124,8 +125,7 @@ def _show_completion(shell: str | None) -> None:
     if shell is not None:
         from codemods.cli._completion import script
 
-        if shell not in _SHELLS:
-            raise UserError(f"--show-completion {shell}: must be one of {', '.join(_SHELLS)}")
+        require_choice("--show-completion", shell, _SHELLS)
         print(script(shell), end="")
         raise typer.Exit(0)
 

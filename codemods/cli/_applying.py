@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codemods.cli import _options as o
-from codemods.cli._runs import RunOptions, TrialOptions, settings_of, teller
-from codemods.cli._terminal import UserError, complain, emit
+from codemods.cli._runs import RunOptions, TrialOptions, draw, require_plottable, settings_of, teller
+from codemods.cli._terminal import complain, emit
+from codemods.terms.errors import UserError
 
 if TYPE_CHECKING:
     from codemods.interactive.terminal import Terminal
     from codemods.rewriting.apply import Wanted
     from codemods.rewriting.changes import Evidence, Key, Proof
     from codemods.rewriting.result import ApplyResult
-    from verify.measured.results import Verification
 
 
 def require_plain_apply(given: Mapping[str, bool]) -> None:
@@ -36,15 +36,12 @@ def require_plain_apply(given: Mapping[str, bool]) -> None:
 
 def require_committable_tree(job: o.Job, *, allow_dirty: bool) -> None:
     """Raise :class:`UserError` where no commits could be made, before any work is done."""
-    from codemods.commits.making import CommitError, common_folder, require_committable
+    from codemods.commits.making import common_folder, require_committable
 
     if not job.targets.sources:
         return
-    try:
-        folder = common_folder(source.absolute for source in job.targets.sources)
-        require_committable(folder, allow_dirty=allow_dirty)
-    except CommitError as error:
-        raise UserError(str(error)) from None
+    folder = common_folder(source.absolute for source in job.targets.sources)
+    require_committable(folder, allow_dirty=allow_dirty)
 
 
 def committed(
@@ -58,22 +55,19 @@ def committed(
     hooks: bool,
 ) -> ApplyResult:
     """Write what ``result`` would change, as commits."""
-    from codemods.commits.making import CommitError, Wording, commit_result, written
+    from codemods.commits.making import Wording, commit_result, written
     from codemods.reports import Detail
 
-    try:
-        commits = commit_result(
-            result,
-            style=style,
-            options=job.options,
-            jobs=job.jobs,
-            proofs=evidence.proofs if evidence else None,
-            wording=Wording(command=said),
-            hooks=hooks,
-            allow_dirty=allow_dirty,
-        )
-    except CommitError as error:
-        raise UserError(str(error)) from None
+    commits = commit_result(
+        result,
+        style=style,
+        options=job.options,
+        jobs=job.jobs,
+        proofs=evidence.proofs if evidence else None,
+        wording=Wording(command=said),
+        hooks=hooks,
+        allow_dirty=allow_dirty,
+    )
     if job.detail is not Detail.QUIET:
         for commit in commits:
             complain(f"committed {commit.hash[:10]} {commit.subject}")
@@ -95,7 +89,6 @@ def asked(
 ) -> tuple[ApplyResult, frozenset[Key]]:
     """Ask about each change; return what was accepted, and which of it has text of the user's own."""
     from codemods.interactive.items import Texts
-    from codemods.interactive.keeping import ReviewError
     from codemods.interactive.session import ask
 
     sources = job.targets.sources
@@ -103,8 +96,6 @@ def asked(
     try:
         screen = terminal.opened(texts, colour=job.colour(to_stderr=True))
         outcome = ask(before, sources, screen, texts, options=job.options, jobs=job.jobs, proofs=proofs, resume=resume)
-    except ReviewError as error:
-        raise UserError(str(error)) from None
     except KeyboardInterrupt:
         complain("interrupted, nothing was written")
         raise
@@ -113,12 +104,9 @@ def asked(
 
 def record(result: ApplyResult, file: Path, job: o.Job, proofs: Mapping[Key, Proof], own: frozenset[Key]) -> None:
     """Write the patch bundle ``file``."""
-    from codemods.patches.bundle import BundleError, save
+    from codemods.patches.bundle import save
 
-    try:
-        save(result, file, options=job.options, proofs=proofs, own=own)
-    except BundleError as error:
-        raise UserError(str(error)) from None
+    save(result, file, options=job.options, proofs=proofs, own=own)
 
 
 def verified(
@@ -138,32 +126,27 @@ def verified(
     """
     from codemods.reports import Detail
     from verify.applying import apply_verified, dropped_of
-    from verify.errors import VerifyError
-    from verify.reports import plots, render
+    from verify.reports import render
     from verify.reports.discreet import discreet
     from verify.reports.evidence import evidence_of
     from verify.running.settings import entry_command
 
     quiet = job.detail is Detail.QUIET
     settings = settings_of(RunOptions(**vars(runs)))
-    try:
-        if plot is not None:
-            plots.check(plot)
-        result, verification = apply_verified(
-            job.targets.sources,
-            [entry_command(text, settings.python, Path.cwd()) for text in texts],
-            options=job.options,
-            settings=settings,
-            dry_run=dry_run,
-            max_hunks=job.max_hunks,
-            wanted=wanted,
-            everything=everything,
-            jobs=job.jobs,
-            tell=teller(quiet),
-        )
-        drawn = _drawn(verification, plot)
-    except VerifyError as error:
-        raise UserError(str(error)) from None
+    require_plottable(plot)
+    result, verification = apply_verified(
+        job.targets.sources,
+        [entry_command(text, settings.python, Path.cwd()) for text in texts],
+        options=job.options,
+        settings=settings,
+        dry_run=dry_run,
+        max_hunks=job.max_hunks,
+        wanted=wanted,
+        everything=everything,
+        jobs=job.jobs,
+        tell=teller(quiet),
+    )
+    drawn = draw(verification, plot)
     if not quiet:
         colour = job.colour(to_stderr=True)
         emit(render(verification, "text", colour=colour), None, stream=sys.stderr)
@@ -171,16 +154,3 @@ def verified(
     if result.dropped and not quoted:
         result = replace(result, dropped=dropped_of(discreet(verification)))
     return replace(result, skipped=(*job.targets.skipped, *result.skipped)), evidence, verification.status
-
-
-def _drawn(verification: Verification, plot: Path | None) -> bool:
-    """Draw to ``plot``, if it is given; return whether there is something to see."""
-    from verify.reports import plots
-
-    try:
-        if plot is not None:
-            plots.save(verification, plot)
-    except plots.NothingToDraw as error:
-        complain(f"{plot}: {error}")
-        return False
-    return plot is not None

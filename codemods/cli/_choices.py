@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from codemods.cli._terminal import BadValue, UserError
+from codemods.cli._terminal import BadValue
 from codemods.reports import Detail, formats
 from codemods.rules import UnknownRule, require_known
-from codemods.source.config import ConfigError, find_config, is_version, load_config
+from codemods.source.config import find_config, is_version, load_config
 from codemods.source.home import needs
 from codemods.source.options import Options
 from codemods.source.perfile import PerFileIgnores
+from codemods.terms.errors import UserError
 
 # What an option may be, its default first.
 CHOICES = {
@@ -93,12 +94,9 @@ def settle_choices(
         "exclude": tuple(exclude or ()),
         **given,
     }
-    try:
-        settings = load_config(start, config)
-        file = config or find_config(start)
-        root = None if chosen["exclude"] else file
-    except ConfigError as error:
-        raise UserError(str(error)) from None
+    settings = load_config(start, config)
+    file = config or find_config(start)
+    root = None if chosen["exclude"] else file
     if file is not None:
         settings |= _beside(file.parent.absolute(), settings)
     for name, value in settings.items():
@@ -140,10 +138,7 @@ def _require_known_rules(file: Path | None, settings: Mapping[str, Any], chosen:
             require_known(names)
         except UnknownRule as error:
             raise UserError(f"{file}: {key}: {error}") from None
-    try:
-        require_known((*chosen["select"], *chosen["ignore"]))
-    except UnknownRule as error:
-        raise UserError(str(error)) from None
+    require_known((*chosen["select"], *chosen["ignore"]))
 
 
 def _names(values: Iterable[str] | None) -> tuple[str, ...]:

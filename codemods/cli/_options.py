@@ -15,11 +15,11 @@ from codemods.cli._choices import CHOICES, FORMAT, settle_choices
 from codemods.cli._groups import OptionGroup
 from codemods.cli._ours import DIFF, kind_of
 from codemods.cli._places import further_place, require_apart, require_place
-from codemods.cli._terminal import ProgressBar, UserError, complain, emit, read_stdin, wants_colour
+from codemods.cli._terminal import ProgressBar, complain, emit, read_stdin, wants_colour
 from codemods.reports import Detail, Report, renderer
-from codemods.source.errors import MissingPath
 from codemods.source.options import Options
 from codemods.source.targets import Targets, read_targets, text_target
+from codemods.terms.errors import UserError
 
 #: What people read, in the encoding of their terminal; the rest is bytes for programs.
 FOR_PEOPLE = frozenset({"text", "concise", "full", "grouped"})
@@ -177,14 +177,11 @@ def settle(
     require_place(output, DIFF if diff and chosen["format"] == "text" else kind_of(chosen["format"]))
     further = tuple(map(further_place, also or ()))
     stdin = read_stdin() if paths[0] == "-" else None
-    try:
-        targets = (
-            read_targets(paths, exclude=choices.exclude, exclude_root=choices.exclude_root)
-            if stdin is None
-            else text_target(stdin, stdin_filename)
-        )
-    except MissingPath as error:
-        raise UserError(str(error)) from None
+    targets = (
+        read_targets(paths, exclude=choices.exclude, exclude_root=choices.exclude_root)
+        if stdin is None
+        else text_target(stdin, stdin_filename)
+    )
     if not targets.sources and not targets.skipped and choices.detail is not Detail.QUIET:
         complain(f"no Python file or notebook in {', '.join(paths)}")
     written = {"--output": output, **{f"--also {name}={file}": file for name, file in further}, **(beside or {})}

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from codemods.cli._ours import NO_REPORTS, is_ours, kind_of
-from codemods.cli._terminal import UserError
 from codemods.reports import formats
+from codemods.terms.errors import UserError
 
 SOURCES = frozenset({".py", ".pyi", ".pyw", ".ipynb", ".toml", ".cfg", ".ini"})
 """Suffixes of what people write themselves: no report, patch or list replaces such a file."""

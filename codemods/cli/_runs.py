@@ -16,12 +16,14 @@ from codemods.cli import _help as h
 from codemods.cli._groups import OptionGroup
 from codemods.cli._ours import kind_of
 from codemods.cli._places import require_place
-from codemods.cli._terminal import UserError, complain, is_watched
+from codemods.cli._terminal import complain, is_watched, require_choice
 from codemods.source.keys import size
 from codemods.source.secrets import Secrets
+from codemods.terms.errors import UserError
 
 if TYPE_CHECKING:
     from verify.isolation.workspace import Mode
+    from verify.measured.results import Verification
     from verify.running.settings import Command, Settings
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -170,20 +172,16 @@ class ProgramOptions(OptionGroup):
 
     def commands(self, entries: Sequence[str], python: str) -> list[Command]:
         """Return what is to be run, ``entries`` last; raises :class:`UserError` for nothing."""
-        from verify.errors import VerifyError
         from verify.running.settings import entry_command, script_command, starts_a_program
 
         words = list(self.script or ())
-        try:
-            found = [entry_command(text, python, Path.cwd()) for text in entries]
-            if self.module is not None:
-                found.insert(0, script_command(self.module, words, python, module=True))
-            elif words and starts_a_program(words[0], python):
-                found.insert(0, entry_command(shlex.join(words), python, Path.cwd()))
-            elif words:
-                found.insert(0, script_command(words[0], words[1:], python))
-        except VerifyError as error:
-            raise UserError(str(error)) from None
+        found = [entry_command(text, python, Path.cwd()) for text in entries]
+        if self.module is not None:
+            found.insert(0, script_command(self.module, words, python, module=True))
+        elif words and starts_a_program(words[0], python):
+            found.insert(0, entry_command(shlex.join(words), python, Path.cwd()))
+        elif words:
+            found.insert(0, script_command(words[0], words[1:], python))
         if not found:
             raise UserError("name a script to run, or give --entry")
         return found
@@ -206,8 +204,7 @@ def report_format(format: str | None, output: Path | None, known: Sequence[str])
     suffix = output.suffix.lstrip(".").lower() if output is not None else ""
     suffix = {"md": "markdown", "htm": "html"}.get(suffix, suffix)
     chosen = format or (suffix if suffix in known else known[0])
-    if chosen not in known:
-        raise UserError(f"--format {chosen}: must be one of {', '.join(known)}")
+    require_choice("--format", chosen, known)
     require_place(output, kind_of(chosen))
     return chosen
 
@@ -224,11 +221,8 @@ def settings_of(
         executable = defaults.interpreter(options.python, Path.cwd()) if options.python else sys.executable
     except VerifyError as error:
         raise UserError(f"--python {error}") from None
-    try:
-        variables = defaults.variables(options.env or (), os.environ)
-        exposed = defaults.exposed(options.expose or (), Path.cwd())
-    except VerifyError as error:
-        raise UserError(str(error)) from None
+    variables = defaults.variables(options.env or (), os.environ)
+    exposed = defaults.exposed(options.expose or (), Path.cwd())
     try:
         stand_ins = tuple(parse(text) for text in options.stand_in or ())
     except ValueError as error:
@@ -238,7 +232,7 @@ def settings_of(
         batches=options.batches,
         timeout=options.timeout or defaults.TIMEOUT,
         seed=options.seed,
-        device=_choice("--device", options.device, DEVICES),
+        device=require_choice("--device", options.device or "auto", DEVICES),
         python=executable,
         memory=_size("--memory", options.memory),
         memory_limit=_size("--memory-limit", options.memory_limit),
@@ -248,7 +242,7 @@ def settings_of(
         stand_ins=stand_ins,
         tolerance=defaults.TOLERANCE if tolerance is None else tolerance,
         reach=reach,
-        isolation=cast("Mode", _choice("--isolation", options.isolation, ISOLATIONS)),
+        isolation=cast("Mode", require_choice("--isolation", options.isolation or "auto", ISOLATIONS)),
         environment=variables,
         expose=exposed,
         shapes=shapes,
@@ -272,14 +266,30 @@ def teller(quiet: bool) -> Callable[[str], None]:
     return tell
 
 
-def _choice(option: str, given: str | None, known: Sequence[str]) -> str:
-    if given is not None and given not in known:
-        raise UserError(f"{option} {given}: must be one of {', '.join(known)}")
-    return given or known[0]
-
-
 def _size(option: str, given: str | None) -> int | None:
     try:
         return None if given is None else size(given)
     except ValueError:
         raise UserError(f"{option} {given}: must be a size such as 500M or 8G") from None
+
+
+def require_plottable(plot: Path | None) -> None:
+    """Raise :class:`UserError` where ``plot`` could not be drawn, before anything is run."""
+    from verify.reports import plots
+
+    if plot is not None:
+        plots.check(plot)
+
+
+def draw(verification: Verification, plot: Path | None) -> bool:
+    """Draw to ``plot``, if it is given; return whether there is something to see."""
+    from verify.reports import plots
+
+    try:
+        if plot is not None:
+            plots.save(verification, plot)
+    except plots.NothingToDraw as error:
+        # What was asked for was done, and the report says why there is nothing to see.
+        complain(f"{plot}: {error}")
+        return False
+    return plot is not None

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from codemods.cli import _help as h
 from codemods.cli._options import Job
-from codemods.cli._terminal import TROUBLE, UserError, complain
+from codemods.cli._terminal import TROUBLE, complain
 from codemods.reports import Detail
 from codemods.terms.counting import plain_count_text
+from codemods.terms.errors import UserError
 from codemods.terms.findings import Finding, ShownLine
 
 if TYPE_CHECKING:
@@ -47,14 +48,9 @@ RemoveUnusedIgnores = Annotated[
 
 def scope(job: Job, since: str | None, baseline: str | Path | None) -> Scope:
     """Return what of the findings of ``job`` is asked for; raises :class:`UserError` where that cannot be told."""
-    from codemods.checking.baseline import BaselineError
-    from codemods.checking.changed_lines import SinceError
     from codemods.checking.scope import Scope
 
-    try:
-        return Scope.of(job.targets.sources, since=since, baseline=Path(baseline) if baseline else None)
-    except (SinceError, BaselineError) as error:
-        raise UserError(str(error)) from None
+    return Scope.of(job.targets.sources, since=since, baseline=Path(baseline) if baseline else None)
 
 
 PLACE = re.compile(r"(?P<path>.+?)(?::cell (?P<cell>\d+))?:(?P<line>\d+)(?::\d+)?:?")
@@ -117,15 +113,11 @@ def _within(job: Job, since: str | None, baseline: str | None) -> Callable[[tupl
 
 def update(job: Job, result: CheckResult, baseline: str | Path | None) -> int:
     """Write the baseline and say what it holds."""
-    from codemods.checking.baseline import BaselineError
     from codemods.checking.scope import update_baseline
 
     if not baseline:
         raise UserError("--update-baseline needs --baseline FILE, or baseline in [tool.codemod]")
-    try:
-        done = update_baseline(Path(baseline), result, job.targets.sources, job.options)
-    except BaselineError as error:
-        raise UserError(str(error)) from None
+    done = update_baseline(Path(baseline), result, job.targets.sources, job.options)
     if job.detail is not Detail.QUIET:
         complain(f"{baseline}: {done.count} in the baseline, {done.added} added, {done.dropped} dropped")
     return 0

@@ -10,16 +10,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
+from codemods.terms.errors import UserError
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 FINE = 0
 FOUND = 1
 TROUBLE = 2
-
-
-class UserError(Exception):
-    """Something the user has to put right; its text is the one sentence that says what."""
 
 
 class BadValue(UserError):
@@ -34,6 +32,13 @@ class BadValue(UserError):
         names = (word.partition("=")[0] for word in reversed(arguments))
         typed = next((name for name in names if name in self._spellings), self._spellings[0])
         return typed + str(self).removeprefix(self._spellings[0])
+
+
+def require_choice(option: str, given: str, known: Sequence[str]) -> str:
+    """Return ``given``, what ``option`` was set to; raises :class:`UserError` if it is none of ``known``."""
+    if given not in known:
+        raise UserError(f"{option} {given}: must be one of {', '.join(known)}")
+    return given
 
 
 def complain(message: str) -> None:

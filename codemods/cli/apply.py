@@ -15,8 +15,9 @@ from codemods.cli import _scope as s
 from codemods.cli._groups import expanded
 from codemods.cli._ours import PATCH, PICTURE, REVIEW
 from codemods.cli._places import require_place
-from codemods.cli._terminal import FINE, FOUND, TROUBLE, UserError, emit
+from codemods.cli._terminal import FINE, FOUND, TROUBLE, emit, require_choice
 from codemods.source.options import STYLES
+from codemods.terms.errors import UserError
 
 if TYPE_CHECKING:
     from codemods.reports import Report
@@ -208,8 +209,8 @@ def _require_ways_of_review(
     stdin: bool,
 ) -> None:
     """Raise UserError where what is asked for before changes are written does not go together."""
-    if commit is not None and commit not in STYLES:
-        raise UserError(f"--commit {commit}: must be one of {', '.join(STYLES)}")
+    if commit is not None:
+        require_choice("--commit", commit, STYLES)
     if commit is None and (allow_dirty or no_hooks):
         raise UserError("--allow-dirty and --no-hooks need --commit")
     if commit is not None and (dry_run or stdin):

@@ -8,7 +8,8 @@ from dataclasses import replace
 from codemods.cli import _options as o
 from codemods.cli import _scope as s
 from codemods.cli._groups import expanded
-from codemods.cli._terminal import FINE, FOUND, UserError, emit, is_watched
+from codemods.cli._terminal import FINE, FOUND, emit, is_watched
+from codemods.terms.errors import UserError
 
 
 @expanded

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from codemods.cli._terminal import FINE, UserError
+from codemods.cli._terminal import FINE
+from codemods.terms.errors import UserError
 
 
 def command(

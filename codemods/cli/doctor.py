@@ -15,7 +15,8 @@ from codemods.cli._groups import expanded
 from codemods.cli._ours import PICTURE
 from codemods.cli._places import require_apart, require_place
 from codemods.cli._runs import Entry, ProgramOptions, RunOptions, report_format, settings_of, teller
-from codemods.cli._terminal import UserError, complain, emit, wants_colour
+from codemods.cli._terminal import complain, emit, wants_colour
+from codemods.terms.errors import UserError
 
 _FORMATS = ("text", "json", "html")
 
@@ -57,7 +58,6 @@ def command(
     from verify.diagnosis.diagnose import diagnose
     from verify.diagnosis.pictures import svg
     from verify.diagnosis.reports import html, json, text
-    from verify.errors import VerifyError
     from verify.verification import root_of
 
     form = report_format(format, output, _FORMATS)
@@ -65,12 +65,9 @@ def command(
     require_apart({"--output": output, "--graph": graph}, program.files)
     settings = settings_of(runs)
     asked = program.command(entry, settings.python)
-    try:
-        drawn = graph is not None or form == "html"
-        root = root_of([asked], program.tree)
-        result = diagnose(asked, root, settings=settings, tell=teller(bool(quiet)), picture=drawn)
-    except VerifyError as error:
-        raise UserError(str(error)) from None
+    drawn = graph is not None or form == "html"
+    root = root_of([asked], program.tree)
+    result = diagnose(asked, root, settings=settings, tell=teller(bool(quiet)), picture=drawn)
     render = {"text": text.render, "json": json.render, "html": html.render}[form]
     emit(render(result, colour=output is None and wants_colour(sys.stdout, color or "auto")), output)
     if graph is not None:

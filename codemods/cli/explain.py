@@ -13,7 +13,8 @@ import typer
 from codemods.cli import _help as h
 from codemods.cli import _options as o
 from codemods.cli._scope import PLACE
-from codemods.cli._terminal import FINE, FOUND, UserError, complain, emit, wants_colour
+from codemods.cli._terminal import FINE, FOUND, complain, emit, require_choice, wants_colour
+from codemods.terms.errors import UserError
 
 
 def command(
@@ -35,24 +36,17 @@ def command(
 
     Exit status: 0, 1 where nothing is found at the place, 2 for bad usage.
     """
-    if format not in ("text", "json"):
-        raise UserError(f"--format {format}: no such format; there are json, text")
+    require_choice("--format", format, ("text", "json"))
     place = PLACE.fullmatch(rule)
     if place is not None and (Path(place["path"]).exists() or "/" in rule or ".py" in rule):
         return _place(place, format, select=select, config=config, color=color)
     from codemods.manual.explain import as_json, as_text, explain
-    from codemods.rules import UnknownRule
 
     if Path(rule).is_file():
         raise UserError(
             f"{rule}: name a line too, such as {rule}:1; codemod check {shlex.quote(rule)} tells where findings are"
         )
-
-    try:
-        explanation = explain(rule)
-    except UnknownRule as error:
-        raise UserError(str(error)) from None
-    emit((as_json if format == "json" else as_text)(explanation), None)
+    emit((as_json if format == "json" else as_text)(explain(rule)), None)
     return FINE
 
 

@@ -12,7 +12,8 @@ from codemods.cli._choices import settle_choices
 from codemods.cli._groups import expanded
 from codemods.cli._places import require_apart
 from codemods.cli._runs import Entry, ProgramOptions, RunOptions, report_format, settings_of, teller
-from codemods.cli._terminal import UserError, emit
+from codemods.cli._terminal import emit
+from codemods.terms.errors import UserError
 
 if TYPE_CHECKING:
     from codemods.source.files import SourceFile
@@ -42,7 +43,6 @@ def command(
     Exit status: 0 nothing is wrong, or not any more, 1 a fault is left, 3 the script could not be run, 2 for bad usage
     or an error of ours.
     """
-    from verify.errors import VerifyError
     from verify.fixing import report
     from verify.fixing.fix import Fixer
     from verify.verification import root_of
@@ -52,12 +52,9 @@ def command(
     settings = settings_of(runs)
     asked = program.command(entry, settings.python)
     choices = settle_choices(str(program.tree or asked.script or asked.cwd), **vars(o.RuleOptions(config=config)))
-    try:
-        root = root_of([asked], program.tree)
-        fixer = Fixer(asked, root, settings=settings, options=choices.options, tell=teller(bool(quiet)))
-        fixed = fixer.fix()
-    except VerifyError as error:
-        raise UserError(str(error)) from None
+    root = root_of([asked], program.tree)
+    fixer = Fixer(asked, root, settings=settings, options=choices.options, tell=teller(bool(quiet)))
+    fixed = fixer.fix()
     written = write and bool(fixed.files)
     if written:
         _write(fixed.files, fixed.sources)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from codemods.cli._terminal import UserError
 from codemods.source.home import needs
+from codemods.terms.errors import UserError
 
 
 def command(

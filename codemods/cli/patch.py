@@ -13,7 +13,8 @@ from codemods.cli import _options as o
 from codemods.cli._choices import CHOICES
 from codemods.cli._ours import DIFF, kind_of
 from codemods.cli._places import require_apart, require_place
-from codemods.cli._terminal import ProgressBar, UserError, emit, read_stdin, wants_colour
+from codemods.cli._terminal import ProgressBar, emit, read_stdin, require_choice, wants_colour
+from codemods.terms.errors import UserError
 
 FORMATS = ("text", "json")
 
@@ -48,10 +49,8 @@ def command(
     from codemods.source.errors import SourceError
     from codemods.source.files import read_bytes
 
-    if format not in FORMATS:
-        raise UserError(f"--format {format}: must be one of {', '.join(FORMATS)}")
-    if color not in CHOICES["color"]:
-        raise UserError(f"--color {color}: must be one of {', '.join(CHOICES['color'])}")
+    require_choice("--format", format, FORMATS)
+    require_choice("--color", color, CHOICES["color"])
     if root is not None and not root.is_dir():
         raise UserError(f"--root {root}: no such folder")
     require_place(output, DIFF if dry_run else kind_of(format))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from codemods.cli._places import require_place
-from codemods.cli._terminal import FINE, UserError, emit
+from codemods.cli._terminal import FINE, emit, require_choice
 
 
 def command(
@@ -21,8 +21,7 @@ def command(
     from codemods.manual.explain import catalogue, list_as_json, list_as_text
 
     renderers = {"text": list_as_text, "json": list_as_json}
-    if format not in renderers:
-        raise UserError(f"--format {format}: no such format; there are {', '.join(sorted(renderers))}")
+    require_choice("--format", format, tuple(renderers))
     require_place(output, format)
     emit(renderers[format](catalogue()), output)
     return FINE

@@ -19,13 +19,16 @@ from codemods.cli._runs import (
     RunOptions,
     ShapesOnly,
     Tolerance,
+    draw,
     masked_words,
     report_format,
+    require_plottable,
     settings_of,
     teller,
 )
-from codemods.cli._terminal import UserError, complain, emit, wants_colour
+from codemods.cli._terminal import emit, require_choice, wants_colour
 from codemods.reports import Detail
+from codemods.terms.errors import UserError
 
 if TYPE_CHECKING:
     from verify.measured.results import Verification
@@ -76,44 +79,38 @@ def command(
 
     Exit status: 0 every promise held, 1 one was broken, 3 could not be judged, 2 for bad usage or an error of ours.
     """
-    from verify.errors import VerifyError
     from verify.reports import render
     from verify.verification import verify
 
     form = report_format(format, output, _FORMATS)
-    if plot is not None:
-        _plottable(plot)
+    require_plottable(plot)
     require_place(plot, PICTURE)
     require_apart({"--output": output, "--plot": plot}, program.files)
     settings = settings_of(runs, tolerance=tolerance, reach=reach, shapes=shapes_only)
     commands = program.commands(entry or (), settings.python)
-    try:
-        choices = settle_choices(
-            str(program.tree or commands[0].script or commands[0].cwd),
-            **vars(rules),
-            color=color,
-            quiet=quiet,
-            verbose=verbose,
-        )
-        verified = verify(
-            commands,
-            options=choices.options,
-            settings=settings,
-            tree=program.tree,
-            rewriter=_by_hand(against, promise, commands, program.tree),
-            exclude=choices.exclude,
-            jobs=choices.jobs,
-            tell=teller(choices.detail is Detail.QUIET),
-        )
-    except VerifyError as error:
-        raise UserError(str(error)) from None
+    choices = settle_choices(
+        str(program.tree or commands[0].script or commands[0].cwd),
+        **vars(rules),
+        color=color,
+        quiet=quiet,
+        verbose=verbose,
+    )
+    verified = verify(
+        commands,
+        options=choices.options,
+        settings=settings,
+        tree=program.tree,
+        rewriter=_by_hand(against, promise, commands, program.tree),
+        exclude=choices.exclude,
+        jobs=choices.jobs,
+        tell=teller(choices.detail is Detail.QUIET),
+    )
     result = _described(verified.verification, runs.env)
     color = choices.settled["color"]
     emit(render(result, form, colour=output is None and wants_colour(sys.stdout, color)), output)
     if output is not None and choices.detail is not Detail.QUIET:
         emit(render(result, "text", colour=wants_colour(sys.stderr, color)), None, stream=sys.stderr)
-    if plot is not None:
-        _plot(result, plot)
+    draw(result, plot)
     return result.status
 
 
@@ -133,8 +130,8 @@ def _by_hand(
     from verify.verification import root_of
 
     known = [each.value for each in Promise if each is not Promise.ADVICE]
-    if promise is not None and promise not in known:
-        raise UserError(f"--promise {promise}: must be one of {', '.join(known)}")
+    if promise is not None:
+        require_choice("--promise", promise, known)
     if against is None:
         if promise is not None:
             raise UserError("--promise needs --against; our own rewrites state theirs")
@@ -143,26 +140,3 @@ def _by_hand(
         raise UserError(f"{against}: no such file or folder")
     root = root_of(commands, tree)
     return HandRewriter(against, Promise(promise or "exact"), root=root, script=commands[0].script)
-
-
-def _plottable(path: Path) -> None:
-    from verify.errors import VerifyError
-    from verify.reports import plots
-
-    try:
-        plots.check(path)
-    except VerifyError as error:
-        raise UserError(str(error)) from None
-
-
-def _plot(result: Verification, path: Path) -> None:
-    from verify.errors import VerifyError
-    from verify.reports import plots
-
-    try:
-        plots.save(result, path)
-    except plots.NothingToDraw as error:
-        # What was asked for was done, and the report says why there is nothing to see.
-        complain(f"{path}: {error}")
-    except VerifyError as error:
-        raise UserError(str(error)) from None

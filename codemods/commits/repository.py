@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codemods.terms.counting import listed
+from codemods.terms.errors import UserError
 
 #: What git leaves in its folder while something is under way, and what that is called.
 _UNDER_WAY = {
@@ -27,7 +28,7 @@ _LINES = 20
 _FEW = 5
 
 
-class CommitError(Exception):
+class CommitError(UserError):
     """Nothing was committed, and everything is as before; the text says why, in one sentence."""
 
 

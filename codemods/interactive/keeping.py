@@ -14,12 +14,13 @@ from codemods.interactive.items import Item
 from codemods.source.errors import SourceError, os_reason
 from codemods.source.files import read_bytes
 from codemods.source.writing import replace_file
+from codemods.terms.errors import UserError
 
 VERSION = 1
 _KIND = "codemod-review"
 
 
-class ReviewError(Exception):
+class ReviewError(UserError):
     """A file of answers cannot be used; the text is the one sentence that says why."""
 
 

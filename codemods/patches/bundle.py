@@ -26,6 +26,7 @@ from codemods.source.errors import os_reason
 from codemods.source.files import SourceFile
 from codemods.source.options import Options
 from codemods.source.writing import replace_file
+from codemods.terms.errors import UserError
 from codemods.terms.findings import Finding, Promise
 
 VERSION = 1
@@ -34,7 +35,7 @@ _IGNORE = "# codemod: ignore"
 _OPTIONS = ("hidden_state", "total_style", "no_grad_style", "target_torch")
 
 
-class BundleError(Exception):
+class BundleError(UserError):
     """A review that cannot be recorded; says why."""
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from codemods.terms.errors import UserError
+
 _HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _ESCAPE = re.compile(rb"\\([0-7]{1,3}|.)")
 _ESCAPES = {b"a": 7, b"b": 8, b"t": 9, b"n": 10, b"v": 11, b"f": 12, b"r": 13}
 _NOTE = b"#codemod "
 
 
-class PatchError(Exception):
+class PatchError(UserError):
     """A patch that cannot be used at all; the text says where and why."""
 
 

@@ -14,11 +14,13 @@ import pkgutil
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from codemods.terms.errors import UserError
+
 if TYPE_CHECKING:
     from codemods.rules.base import Rule
 
 
-class UnknownRule(ValueError):
+class UnknownRule(UserError, ValueError):
     """A name that no rule has; the message gives it with the nearest names there are."""
 
 

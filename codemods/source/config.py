@@ -10,9 +10,10 @@ from typing import Any
 
 from codemods.source.keys import FLAG, NATURAL, Key, KeyProblem, one_of, read_table, text, texts
 from codemods.source.toml import NotToml, read_toml
+from codemods.terms.errors import UserError
 
 
-class ConfigError(Exception):
+class ConfigError(UserError):
     """A settings file cannot be used; the text names file, key and what would have been right."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codemods.terms.errors import UserError
 from codemods.terms.findings import Skipped
 
 
@@ -47,7 +48,7 @@ class Unwritable(SourceError):
     """The file may not, or cannot, be replaced."""
 
 
-class MissingPath(Exception):
+class MissingPath(UserError):
     """A PATH that a user named and that is not there; its text says which and why."""
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from codemods.cli._terminal import UserError
 from codemods.cli.fix import _write
 from codemods.source.files import read_source
+from codemods.terms.errors import UserError
 from tests.cli.conftest import Codemod
 
 

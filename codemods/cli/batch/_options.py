@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from codemods.cli._terminal import FINE, FOUND, UserError, emit
+from codemods.cli._terminal import FINE, FOUND, emit
 from codemods.source.diffs import printable
+from codemods.terms.errors import UserError
 
 if TYPE_CHECKING:
     from codemods.batch.campaign import Campaign
@@ -44,12 +45,10 @@ _T = TypeVar("_T")
 
 def answer(work: Callable[[], _T]) -> _T:
     """Return what ``work`` returns; what a person has to put right becomes a sentence."""
-    from codemods.batch.errors import CampaignError, Exhausted
+    from codemods.batch.errors import Exhausted
 
     try:
         return work()
-    except CampaignError as error:
-        raise UserError(str(error)) from None
     except Exhausted as error:
         raise UserError(f"{error}; what was done stands, and the same command goes on") from None
 
@@ -76,12 +75,6 @@ def read_campaign(file: Path) -> Campaign:
     from codemods.batch.campaign import read
 
     return answer(lambda: read(file))
-
-
-def require_format(format: str, forms: Sequence[str] = ("text", "json")) -> None:
-    """Raise :class:`UserError` for a format that is none of ``forms``."""
-    if format not in forms:
-        raise UserError(f"--format {format}: must be one of {', '.join(forms)}")
 
 
 def say(line: str) -> None:

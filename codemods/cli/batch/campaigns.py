@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from codemods.cli._terminal import FINE, FOUND, UserError, emit
+from codemods.cli._terminal import FINE, FOUND, emit, require_choice
+from codemods.terms.errors import UserError
 
 if TYPE_CHECKING:
     from codemods.batch.campaign import Campaign
@@ -28,7 +29,6 @@ from codemods.cli.batch._options import (
     answer,
     app,
     read_campaign,
-    require_format,
 )
 
 
@@ -65,7 +65,7 @@ def plan(
     """Show what would be done, what can be verified and what cannot, and do nothing."""
     from codemods.batch import planning
 
-    require_format(format)
+    require_choice("--format", format, ("text", "json"))
     campaign = read_campaign(file)
     plans = answer(lambda: planning.plan(campaign))
     text = planning.plan_text(campaign, plans, verbose=verbose)
@@ -174,7 +174,7 @@ def status(
     """Show where the campaign stands; works while it runs."""
     from codemods.batch import overview
 
-    require_format(format)
+    require_choice("--format", format, ("text", "json"))
     campaign = read_campaign(file)
     told = answer(lambda: overview.status(campaign, upstream=upstream))
     emit(json.dumps(told, indent=1) + "\n" if format == "json" else overview.status_text(told, verbose=verbose), None)
@@ -201,7 +201,7 @@ def report(
     from codemods.batch.fleet import FORMS, write_reports
 
     for name in format or ():
-        require_format(name, FORMS)
+        require_choice("--format", name, FORMS)
     campaign = read_campaign(file)
     written = answer(lambda: write_reports(campaign, output, format or ()))
     emit("".join(f"{os.path.relpath(path)}\n" for path in written), None)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from codemods.cli._terminal import FINE, FOUND, UserError
+from codemods.cli._terminal import FINE, FOUND, require_choice
 from codemods.cli.batch._options import (
     DryRun,
     File,
@@ -26,6 +26,7 @@ from codemods.cli.batch._options import (
     status_for_requests,
 )
 from codemods.cli.batch.campaigns import run_stages
+from codemods.terms.errors import UserError
 
 
 @app.command("publish")
@@ -171,8 +172,7 @@ def merge(
     from codemods.batch.deeds import merge as merge_requests
     from codemods.batch.requests import METHODS
 
-    if method not in METHODS:
-        raise UserError(f"--method {method}: must be one of {', '.join(METHODS)}")
+    require_choice("--method", method, METHODS)
     campaign = read_campaign(file)
     manner = Manner(_confirm(yes), dry_run, most)
     return status_for_requests(
