@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
@@ -140,6 +141,7 @@ class _Reading:
 
     def end(self, event: dict[str, Any]) -> None:
         self.record.end, self.record.status = event["reason"], event.get("status")
+        self.record.ended = float(event.get("time", math.nan))
         self.record.stack = tuple(Site(*site) for site in event.get("stack", ()))
 
     def state(self, event: dict[str, Any]) -> None:

@@ -69,7 +69,7 @@ The events and their fields:
 * ``overhead``: seconds: what the probe itself took
 * ``note``: text: something that limits what may be claimed, for people
 * ``end``: reason: steps, backwards, completed, exit (with ``status``), left (by ``os._exit``), raised, watchdog;
-  stack: sites, the innermost first, of what was running
+  time; stack: sites, the innermost first, of what was running
 
 *Values* of tensors are {digest, count, sums}: see probe/params.py for what the sums are.
 
@@ -79,6 +79,7 @@ The events and their fields:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -330,6 +331,8 @@ class Record:
     #: What was running at the end, the innermost first.
     stack: tuple[Site, ...] = ()
     end: str | None = None
+    #: Seconds, as above; nan where the process could not say it.
+    ended: float = math.nan
     status: int | None = None
     #: Why these lines are not all that the probe wrote, and nothing else; empty where they are.
     tampered: str = ""

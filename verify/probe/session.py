@@ -364,7 +364,7 @@ class Session:
         if self._recorder.eager or self._recorder.opened:
             with self._part("the files"):
                 self._write({"event": "loaded", "paths": self._tree.loaded()})
-        event: dict[str, Any] = {"event": "end", "reason": reason, "stack": []}
+        event: dict[str, Any] = {"event": "end", "reason": reason, "time": self._clock.now(), "stack": []}
         with self._part("the frames"):
             event["stack"] = [self._tree.site(frame) for frame in mine]
         if reason == "exit":

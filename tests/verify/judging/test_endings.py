@@ -8,7 +8,7 @@ import pytest
 
 from codemods.terms.findings import Promise
 from tests.verify.builders import FREED, OTHER, record, run
-from verify.judging.endings import Quality, earlier, quality, worse
+from verify.judging.endings import Pace, Quality, earlier, pace, quality, worse
 from verify.judging.judge import Check, check, gets_past
 from verify.measured.records import Caught, Record
 from verify.measured.results import Outcome, Run
@@ -108,6 +108,61 @@ def test_fewer_backwards_are_earlier_only_for_exact() -> None:
     assert judged(Promise.EXACT, run(before), run(after)).held is False
     # Backwards may have been merged.
     assert judged(Promise.EQUIVALENT, run(before), run(after)).held is not False
+
+
+def timed(steps: int, pace: float, end: float, *, reason: str | None = "watchdog", losses: list[float] = LOSSES) -> Run:
+    """A run of so many steps, one each ``pace`` seconds, that is stopped after ``end`` seconds for want of time."""
+    made = record(losses[:steps])
+    made.steps = [replace(each, time=pace * (number + 1)) for number, each in enumerate(made.steps)]
+    made.backwards = [replace(each, time=pace * (number + 0.9)) for number, each in enumerate(made.backwards)]
+    made.end, made.ended = reason, end
+    late = reason in ("watchdog", None)
+    return replace(run(made, outcome=Outcome.TIMEOUT if late else Outcome.OK), wall=end + 1)
+
+
+class TestOutOfTime:
+    """How fast a machine is, changes from run to run: what has no time is not broken for that."""
+
+    IN_TIME = timed(9, 1.0, 9.0, reason="steps")
+
+    @pytest.mark.parametrize("promise", [Promise.EXACT, Promise.EQUIVALENT], ids=lambda promise: promise.value)
+    @pytest.mark.parametrize("reason", ["watchdog", None])
+    def test_a_slow_program_is_judged_as_far_as_it_comes(self, promise: Promise, reason: str | None) -> None:
+        slow = timed(5, 4.0, 23.0, reason=reason)
+        assert pace(self.IN_TIME, slow) is Pace.GOES_ON
+        result = judged(promise, self.IN_TIME, slow)
+        assert (result.held, "over 5 steps" in result.why) == (True, True), result.why
+
+    @pytest.mark.parametrize("promise", [Promise.EXACT, Promise.EQUIVALENT], ids=lambda promise: promise.value)
+    def test_a_slow_program_that_computes_something_else_is_broken(self, promise: Promise) -> None:
+        other = timed(5, 4.0, 23.0, losses=[1.0, 0.5, 0.3, 0.2, 0.1])
+        assert judged(promise, self.IN_TIME, other).held is False
+
+    @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.value)
+    def test_one_that_stands_still_is_broken(self, promise: Promise) -> None:
+        for hangs in (timed(5, 1.0, 23.0), timed(5, 1.0, 23.0, reason=None), timed(1, 1.0, 23.0), timed(0, 1.0, 23.0)):
+            result = judged(promise, self.IN_TIME, hangs)
+            assert (result.held, "does not end in time" in result.why) == (False, True), result.why
+
+    @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.value)
+    def test_what_may_be_either_is_not_judged(self, promise: Promise) -> None:
+        for either in (timed(1, 4.0, 9.0), timed(0, 1.0, 9.0), timed(5, 1.0, 8.5)):
+            assert pace(self.IN_TIME, either) is Pace.UNKNOWN
+            result = judged(promise, self.IN_TIME, either)
+            assert result.held is None
+            assert "whether it hangs or the machine was busy" in result.why
+
+    def test_a_long_stretch_of_the_original_is_no_hang(self) -> None:
+        """As of a validation behind the fifth step."""
+        validates = timed(9, 1.0, 49.0, reason="steps")
+        steps = [replace(each, time=each.time + 40.0 * (each.call > 5)) for each in validates.record.steps]
+        validates = replace(validates, records=(replace(validates.record, steps=steps),))
+        assert pace(validates, timed(5, 1.0, 45.0)) is Pace.GOES_ON
+        assert pace(validates, timed(4, 1.0, 45.0)) is Pace.HANGS
+
+    def test_who_has_time_has_no_pace(self) -> None:
+        assert pace(self.IN_TIME, self.IN_TIME) is None
+        assert pace(self.IN_TIME, timed(5, 4.0, 23.0, reason="completed")) is None
 
 
 class TestProcesses:

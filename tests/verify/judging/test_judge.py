@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from codemods.terms.findings import Promise
@@ -16,6 +18,7 @@ GROWING = [10, 20, 30, 40, 50, 60, 70, 80, 90]
 SYNTAX = Trouble("SyntaxError", "invalid syntax", "other")
 MISSING = Trouble("FileNotFoundError", "no data", "missing")
 FINE = run(record(LOSSES))
+HANGS = replace(run(record([], leak=None, end=None), outcome=Outcome.TIMEOUT), wall=100.0)
 
 
 def judged(promise: Promise, before: Run, after: Run, *, deterministic: bool | None = True) -> Check:
@@ -74,7 +77,7 @@ def test_a_run_without_any_backward_proves_nothing() -> None:
         run(record(LOSSES[:2], error=OTHER)),
         run(record([], error=MISSING)),
         run(record(LOSSES, leak=True, live=GROWING)),
-        run(record([], leak=None, end=None), outcome=Outcome.TIMEOUT),
+        HANGS,
         run(outcome=Outcome.NOT_STARTED),
     ],
     ids=["syntax", "freed", "other", "missing", "leaks", "hangs", "not started"],

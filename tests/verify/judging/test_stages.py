@@ -14,6 +14,7 @@ from codemods.terms.spans import Span
 from tests.verify.builders import FREED, OTHER, record, run
 from verify.judging.programs import Groups, Programs, Tried
 from verify.judging.stages import Outcome, Stages
+from verify.measured.results import Outcome as Verified
 from verify.measured.results import Rewrite, Run, Verdict
 from verify.measured.values import Site, Trouble
 
@@ -323,3 +324,20 @@ def test_runs_are_named_by_what_is_in_them() -> None:
     rule = rewrite(1).findings[0].rule
     assert names[0] == f"4 rewrites: {rule}"
     assert any(name == f"{rule} at train.py:2" or f"{rule} at train.py:1, " in name for name in names[1:])
+
+
+def test_programs_that_a_busy_machine_makes_slow_are_not_halved() -> None:
+    class Slow(Program):
+        """With any rewrite it makes a step in four seconds, without in one, and is stopped after 23."""
+
+        def run(self, lines: set[int]) -> Run:
+            made = record(LOSSES[:5] if lines else LOSSES)
+            pace = 4.0 if lines else 1.0
+            made.steps = [replace(each, time=pace * (number + 1)) for number, each in enumerate(made.steps)]
+            made.end, made.ended = ("watchdog", 23.0) if lines else ("steps", 7.0)
+            return run(made, outcome=Verified.TIMEOUT if lines else Verified.OK)
+
+    program = Slow()
+    outcome = program.solve([rewrite(line) for line in (1, 2, 3, 4)])
+    assert verdicts(outcome.rewrites) == dict.fromkeys((1, 2, 3, 4), Verdict.KEPT)
+    assert program.runs == [[1, 2, 3, 4]]
