@@ -18,7 +18,8 @@
   registers them; backwards: list of {site, calls, rootless, reaches, leaves}
 * ``flow``: of one backward: loss (the backward's site), born (where the loss was made of numbers), cuts: list of {site,
   call, reason, leaves}, left: list of {site, call}, used and unused (names of the watched parameters)
-* ``holdings`` and ``exhausted``: site, nodes, saved, lines: list of {site, bytes}, parameters, gradients, state; bytes
+* ``holdings``, ``near`` and ``exhausted`` (memory is half, or almost, gone): site, nodes, saved, lines: list of {site,
+  bytes}, parameters, gradients, state; bytes
 * ``stores``: looks (steps), containers: list of {name, kind, length, added, tensor_bytes, plain_bytes, graph}, per step
 * ``pace``: seconds (of each step), lines: list of {site, before, after}: medians of a step in the first and last third
 * ``walks``: backwards: list of [site, new nodes, nodes that were walked before]

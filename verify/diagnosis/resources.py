@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from verify.diagnosis.evidence import Sources, last, site_of, size
+from verify.diagnosis.evidence import Sources, events, last, site_of, size
 from verify.diagnosis.model import Clue, Fault, Kind
 from verify.judging.faults import symptoms
 from verify.measured.results import Outcome, Run
@@ -23,6 +23,7 @@ _FEWEST_STEPS = 12
 #: How much longer the last third takes, in proportion and in seconds, and how many pairs of steps agree.
 _SLOWER, _SECONDS, _AGREE = 1.4, 0.002, 0.8
 _SHOWN = 4
+_TWO = 2
 
 
 def stores(run: Run, sources: Sources) -> list[Fault]:
@@ -57,15 +58,20 @@ def memory(run: Run, sources: Sources) -> list[Fault]:
     seen = symptoms(run)
     if run.outcome is not Outcome.MEMORY and (seen.error is None or seen.error.kind != TroubleKind.MEMORY):
         return []
-    event = last(run, "exhausted") or last(run, "holdings")
-    site = run.record.error_site
-    clues = [] if event is None else holders(event, sources)
+    event = last(run, "exhausted") or last(run, "near") or last(run, "holdings")
+    site = run.record.error_site or (None if event is None else site_of(event["site"]))
+    carriers, steps = _alive(run)
+    clues = [*carriers, *([] if event is None else holders(event, sources))]
     message = seen.error.message.partition("\n")[0][:160] if seen.error is not None else ""
     message = next((note.partition(": ")[2] for note in run.notes if note.startswith("stopped: it held")), message)
     remedy = "smaller batches, or checkpoints around the lines that hold most"
-    if seen.leak:
+    if seen.leak or steps > _TWO:
         remedy = "memory is short because graphs pile up: mend that first"
-    elif event is not None and event["parameters"] + event["gradients"] + event["state"] > event["saved"]:
+    elif steps == _TWO:
+        remedy = (
+            "the graph of the step before is still alive beside this one's: delete what holds it before the next step"
+        )
+    elif event is not None and _trained(event) > max(event["saved"], (run.peak or 0) / 4):
         remedy = "the model and its optimizer hold most of it: smaller batches will not help much"
     return [
         Fault(
@@ -77,6 +83,23 @@ def memory(run: Run, sources: Sources) -> list[Fault]:
             {"peak_bytes": run.peak} | ({} if event is None else {"saved_bytes": event["saved"]}),
         )
     ]
+
+
+def _trained(event: Mapping[str, Any]) -> int:
+    return int(event["parameters"] + event["gradients"] + event["state"])
+
+
+def _alive(run: Run) -> tuple[list[Clue], int]:
+    """Who held graphs of several steps that no backward has freed when memory was short, and of how many steps."""
+    graphs = [event for event in events(run, "graph") if event["for"] == "memory"]
+    rows = [row for row in (graphs[-1]["boxes"] if graphs else []) if row["freed"] is None and row["holders"]]
+    rows = sorted((row for row in rows if row["steps"] >= _TWO), key=lambda row: (-row["steps"], -row["nodes"]))
+    clues = [
+        Clue("carrier", None, "", holder["name"], holder["function"], f"graphs of {row['steps']} steps")
+        for row in rows[:1]
+        for holder in row["holders"][:_TWO]
+    ]
+    return clues, max((row["steps"] for row in rows), default=0)
 
 
 def holders(event: Mapping[str, Any], sources: Sources) -> list[Clue]:
@@ -98,11 +121,10 @@ def peak(run: Run, sources: Sources) -> str:
         return ""
     first = event["lines"][0]
     site = site_of(first["site"])
-    rest = event["parameters"] + event["gradients"] + event["state"]
     return (
         f"when the largest backward begins, graphs hold {size(event['saved'])}"
         + (f", most of it ({size(first['bytes'])}) made at {site}" if site is not None else "")
-        + f"; parameters, gradients and optimizer states are {size(rest)}"
+        + f"; parameters, gradients and optimizer states are {size(_trained(event))}"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,51 @@ def test_tensors_and_other_things_that_pile_up_are_told_apart(sources: Sources) 
     (tensors,) = resources.stores(run_of(stored(tensor_bytes=1e6)), sources)
     (plain,) = resources.stores(run_of(stored(plain_bytes=1e6)), sources)
     assert (tensors.kind, plain.kind) == (Kind.GROWING_TENSORS, Kind.GROWING_CONTAINER)
+
+
+def short(*events: dict[str, Any]) -> Run:
+    run = run_of(*events)
+    return replace(run, outcome=Outcome.MEMORY, peak=1 << 30, notes=("stopped: it held 1.1 GiB, the limit is 1 GiB",))
+
+
+def held(what: str, *lines: tuple[int, int], **bytes_of: int) -> dict[str, Any]:
+    rows = [{"site": ["t.py", line, "f"], "bytes": size} for line, size in lines]
+    fixed = {"parameters": 0, "gradients": 0, "state": 0, **bytes_of}
+    return {
+        "what": what,
+        "site": ["t.py", 2, "f"],
+        "nodes": 9,
+        "saved": sum(s for _, s in lines),
+        "lines": rows,
+        **fixed,
+    }
+
+
+def alive(steps: int, freed: int | None = None) -> dict[str, Any]:
+    box = {"site": ["t.py", 2, "f"], "nodes": 8, "steps": steps, "freed": freed}
+    return {"what": "graph", "for": "memory", "boxes": [{**box, "holders": [{"name": "kept[*]", "function": "f"}]}]}
+
+
+@pytest.mark.parametrize(
+    ("events", "remedy", "carrier"),
+    [
+        ([held("exhausted", (2, 900 << 20)), alive(1)], "smaller batches", None),
+        ([held("exhausted", (2, 900 << 20)), alive(6)], "graphs pile up", "kept[*]"),
+        ([held("exhausted", (2, 900 << 20)), alive(2)], "delete what holds it", "kept[*]"),
+        # what a backward has freed holds next to nothing
+        ([held("exhausted", (2, 900 << 20)), alive(6, freed=3)], "smaller batches", None),
+        ([held("exhausted", (2, 9 << 20), parameters=300 << 20, state=600 << 20)], "the model and its optimizer", None),
+        # a batch that takes the memory in one operation
+        ([held("near", parameters=5 << 20)], "smaller batches", None),
+    ],
+)
+def test_what_memory_is_short_of(
+    events: list[dict[str, Any]], remedy: str, carrier: str | None, sources: Sources
+) -> None:
+    (fault,) = resources.memory(short(*events), sources)
+    assert fault.headline == "memory runs out: it held 1.1 GiB, the limit is 1 GiB"
+    assert (fault.site, remedy in fault.remedy) == (Site("t.py", 2, "f"), True)
+    assert next((clue.name for clue in fault.clues if clue.role == "carrier"), None) == carrier
 
 
 def paced(*seconds: float) -> Run:

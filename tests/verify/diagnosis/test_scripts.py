@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 from xml.etree import ElementTree
@@ -16,6 +17,8 @@ from tests.verify.zygote import ForkedPlace
 from verify.diagnosis.diagnose import diagnose
 from verify.diagnosis.model import Diagnosis, Kind
 from verify.diagnosis.pictures import svg
+from verify.isolation import Workspace
+from verify.running.runner import Place
 from verify.running.settings import Command, Settings
 
 DRAWN = {Kind.SECOND_BACKWARD, Kind.CHANGED_IN_PLACE, Kind.GROWING_GRAPH, Kind.OUT_OF_MEMORY}
@@ -23,11 +26,11 @@ DRAWN = {Kind.SECOND_BACKWARD, Kind.CHANGED_IN_PLACE, Kind.GROWING_GRAPH, Kind.O
 pytestmark = pytest.mark.slow
 
 
-def examined(text: str, folder: Path, name: str = "train.py", **settings: object) -> Diagnosis:
+def examined(text: str, folder: Path, place: Callable[..., Place] = ForkedPlace, **settings: int) -> Diagnosis:
     (folder / "pyproject.toml").touch()
-    (folder / name).write_text(text, encoding="utf-8")
-    command = Command((sys.executable, name), folder, name, folder / name)
-    return diagnose(command, folder, settings=Settings(**settings), place=ForkedPlace)  # type: ignore[arg-type]
+    (folder / "train.py").write_text(text, encoding="utf-8")
+    command = Command((sys.executable, "train.py"), folder, "train.py", folder / "train.py")
+    return diagnose(command, folder, settings=Settings(**settings), place=place)  # type: ignore[arg-type]
 
 
 def marked(text: str, role: str) -> set[int]:
@@ -116,3 +119,39 @@ def test_gradients_that_are_all_zero_are_worth_a_remark(tmp_path: Path) -> None:
     assert whole.faults == ()
     assert whole.remarks == ("2 of 4 parameters of SGD get no gradients but zeros: body.weight, body.bias",)
     assert examined(HEAD + dedent(text).lstrip().replace(".round()", ""), tmp_path).remarks == ()
+
+
+PILE = """
+net = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 1))
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+kept = []
+for step in range(2000):
+    loss = net(torch.randn(SIZE, 64)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    kept.append(net(torch.randn(SIZE, 64)).LAST)
+"""
+
+
+@pytest.mark.parametrize(
+    ("batch", "last", "line", "remedy", "carrier"),
+    [
+        (16384, "square()", "kept.append", "graphs pile up", "kept[*]"),
+        # one operation takes more than there is
+        (3_000_000, "detach()", "loss = net", "smaller batches", None),
+    ],
+)
+def test_what_memory_runs_out_of(
+    batch: int, last: str, line: str, remedy: str, carrier: str | None, tmp_path: Path
+) -> None:
+    text = HEAD + PILE.replace("SIZE", str(batch)).replace("LAST", last)
+    diagnosis = examined(text, tmp_path, Workspace, memory=1200 << 20)
+    fault = diagnosis.faults[0]
+    assert fault.kind is Kind.OUT_OF_MEMORY
+    assert remedy in fault.remedy
+    # the line that holds most, or else the one that ran when it was half gone
+    most = next((clue.site for clue in fault.clues if clue.role == "activations"), fault.site)
+    assert most is not None
+    assert line in text.splitlines()[most.line - 1]
+    assert next((clue.name for clue in fault.clues if clue.role == "carrier"), None) == carrier

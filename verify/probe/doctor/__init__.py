@@ -30,6 +30,8 @@ from .walks import Walks
 _MOST_WALKS = 400
 #: After so many nodes the size of the process is read.
 _OFTEN = 16
+#: At so many lines it is told who holds memory when half of it is gone.
+_MOST_NEAR = 8
 
 
 class Living(typing.Protocol):
@@ -89,6 +91,7 @@ class Doctor:
         self._nodes = 0
         self._weighed = 0
         self._full = False
+        self._told: set[tuple[Any, ...]] = set()
         self._called: list[dict[str, str]] = []
         self.pid = os.getpid()
 
@@ -231,15 +234,26 @@ class Doctor:
         """Tell once who holds memory, when this process comes near the limit: nobody may ask later."""
         ceiling = self._plan.get("ceiling")
         here = 0 if ceiling is None or self._full else resident()
-        # Half way to the limit a few large tensors reach it.
-        self._weighed = self._nodes + (1 if ceiling is not None and 2 * here > ceiling else _OFTEN)
+        # Half way to the limit a few large tensors reach it, or one.
+        near = ceiling is not None and 2 * here > ceiling
+        self._weighed = self._nodes + (1 if near else _OFTEN)
         if not 0 < (ceiling or 0) < here:
+            if near:
+                self._near(frame)
             return
         self._full = True
         found = self._holdings.everything(self._living(), self._tree.site(frame))
         self._write({"event": "diagnosis", **found, "what": "exhausted"})
         self._draw("memory", roots(live_tensors()), self._tree.frames(frame))
         self._write(self._growth.census(self._tree.frames(frame)))
+
+    def _near(self, frame: FrameType) -> None:
+        """Tell who holds memory at a line that runs when it is half gone, of a few lines."""
+        site = self._tree.site(frame)
+        if tuple(site or ()) in self._told or len(self._told) >= _MOST_NEAR:
+            return
+        self._told.add(tuple(site or ()))
+        self._write({"event": "diagnosis", **self._holdings.everything(self._living(), site), "what": "near"})
 
     def _names(self, frames: list[FrameType], number: int | None = None) -> list[dict[str, str]]:
         wanted = self._plan.get("number") if number is None else number
