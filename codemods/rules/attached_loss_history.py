@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codemods.proofs import kept
+from codemods.proofs.kept.uses import HISTORY
 from codemods.rules.attached_loss_total import AttachedLossTotal
 
 
@@ -34,7 +34,7 @@ class AttachedLossHistory(AttachedLossTotal):
     Source: https://docs.pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory
     """
 
-    name = kept.HISTORY
+    name = HISTORY
     summary = "a list or meter of losses keeps the graph of every step"
 
 

@@ -22,12 +22,11 @@ from codemods.graph.model.values import (
     nodes_of,
     options_of,
 )
-from codemods.proofs.kept.judging import Judge
-from codemods.proofs.kept.model import (
+from codemods.proofs.kept.judging import Judge, Result, Run
+from codemods.proofs.kept.uses import (
     HISTORY,
     TOTAL,
-    Result,
-    Run,
+    assigned,
     odd,
     odd_part,
     scalar_part,
@@ -35,7 +34,6 @@ from codemods.proofs.kept.model import (
     statement_span,
     through_phi,
 )
-from codemods.proofs.kept.uses import assigned
 from codemods.proofs.observations import Shows
 from codemods.proofs.sums import averages
 from codemods.proofs.syntax import DEFINITIONS, LOOPS
@@ -98,7 +96,7 @@ class Places:
                 begun = self._begun(event)
                 parts = (*event.parts, *(begun or ()))
                 kept = self.judge.kept(
-                    TOTAL, event.place, _name(event.target), _verb(event), parts, attached, nodes_of(event.new)
+                    TOTAL, event.place, ast.unparse(event.target), _verb(event), parts, attached, nodes_of(event.new)
                 )
                 around = events[:i], events[i + 1 :]
                 # what reads its beginning only, reads it as a tensor
@@ -295,10 +293,6 @@ def _held_by(node: Node, carrier: Carrier | None) -> Node:
             return node
         held = held.parents[0]
     return held
-
-
-def _name(target: ast.expr) -> str:
-    return ast.unparse(target)
 
 
 def _in_set(event: Storing) -> bool:

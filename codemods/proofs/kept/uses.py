@@ -1,20 +1,25 @@
-"""The names by which code reads a kept value, and what each use needs: its graph, the tensor, or just a number."""
+"""What is kept, by which names code reads it, and what each use needs: its graph, the tensor, or just a number."""
 
 from __future__ import annotations
 
 import ast
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from codemods.graph.model.facts.libraries import NUMERIC_LIBRARIES, is_logging
 from codemods.graph.model.facts.python import NUMBERS_OF
-from codemods.graph.model.kinds import CarrierKind, NodeKind, UseKind
-from codemods.graph.model.nodes import Carrier, Node, Place, Use
+from codemods.graph.model.kinds import CarrierKind, NodeKind, PlainKind, UseKind
+from codemods.graph.model.nodes import Carrier, Node, Place, Use, Value
 from codemods.graph.model.program import ParsedFile
-from codemods.proofs.kept.model import Kept
+from codemods.graph.model.trace import Storing
+from codemods.graph.model.values import Const, Join, Library, Plain, Tensor, Unknown, nodes_of
 from codemods.proofs.syntax import DEFINITIONS
 from codemods.source.walking import children, walk
+from codemods.terms.spans import Span
 
+TOTAL = "attached-loss-total"
+HISTORY = "attached-loss-history"
 _NEEDS_NUMBERS = ("float", "int", "complex")
 _OF_NUMBERS = ("float", "int", "round", "abs", "str", "format", "max", "min")
 _COMPARING = frozenset(("bisect", "heapq", "operator", "random", "statistics"))
@@ -23,6 +28,98 @@ _PLAIN_ARITHMETIC = ("Add", "Sub", "Mult", "Div", "neg")
 _COUNTS_FEW = ("sum", "item", "count_nonzero", "nonzero", "count", "any", "all", "eq", "tolist")
 Stores = Mapping[Carrier, list[tuple[int, Node, Place]]]
 """What came into each carrier: when, which node, and where."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """An expression to mend; ``number`` where it is sometimes a number, ``scalar`` where proven to have one element."""
+
+    file: ParsedFile
+    expression: ast.expr
+    nodes: tuple[Node, ...]
+    number: bool
+    scalar: bool
+    odd: bool
+    """Whether it is sometimes neither a tensor nor a number."""
+
+
+@dataclass(eq=False)
+class Kept:
+    """One value that something keeps, in one run: ``nodes`` are its graphs, ``since`` the moment it was put there."""
+
+    rule: str
+    place: Place
+    name: str
+    verb: str
+    parts: list[Part]
+    nodes: list[Node]
+    sums: list[Node]
+    since: int
+    inside: frozenset[int] = frozenset()
+    """Frames between the call that hands the value over and the place that keeps it."""
+    keeper: Carrier | None = None
+    """The name that keeps it, where that is a name."""
+    tensor: bool = False
+    number: bool = False
+    odd: bool = False
+    """Whether what keeps it was given something else elsewhere that is neither a tensor nor a number."""
+
+
+def through_phi(*nodes: Node) -> Iterator[Node]:
+    """Nodes, and for those that are one of several all of these; each once, for many ways may lead to one."""
+    seen: set[int] = set()
+    stack = [*reversed(nodes)]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield node
+        if node.kind is NodeKind.PHI:
+            stack += reversed(node.parents)
+
+
+def scalar(value: Value) -> bool:
+    if isinstance(value, Join):
+        return all(scalar(o) for o in value.options)
+    if isinstance(value, Tensor):
+        return value.scalar or bool(value.node is not None and value.node.scalar)
+    if isinstance(value, Unknown):
+        return value.node is not None and value.node.scalar
+    return isinstance(value, (Plain, Const))
+
+
+def scalar_part(node: Node, event: Storing) -> bool:
+    return any(scalar(v) and node in nodes_of(v) for _, v in event.parts)
+
+
+def sometimes_number(value: Value) -> bool:
+    if isinstance(value, Join):
+        return any(sometimes_number(o) for o in value.options)
+    if isinstance(value, Unknown):
+        # of something that cannot be seen nobody knows that it is a tensor, unless a backward says so
+        return value.node is None or any(n.kind is NodeKind.CALL and not n.certain for n in through_phi(value.node))
+    if isinstance(value, Library):
+        return value.node is None
+    if isinstance(value, Const):
+        return isinstance(value.value, (int, float))
+    return isinstance(value, Plain) and value.kind is PlainKind.NUMBER
+
+
+def odd(value: Value) -> bool:
+    """Whether it is sometimes neither a tensor nor a number, such as None, or may be."""
+    return isinstance(value, Join) and any(odd_part(o) for o in value.options)
+
+
+def odd_part(value: Value) -> bool:
+    """The same for a value that is not a choice among several."""
+    if isinstance(value, (Library, Unknown)):
+        return value.node is None
+    return not isinstance(value, Tensor) and not sometimes_number(value)
+
+
+def statement_span(place: Place) -> Span:
+    return place.frame.file.span(place.statement if place.statement is not None else place.node)
 
 
 def had_before(stores: Stores, node: Node, place: Place, kept: Kept, clock: int | None = None) -> bool:
@@ -173,13 +270,9 @@ def arithmetic(child: Node, parent: Node, kept: Kept) -> bool:
         divisor = at.right if isinstance(at, ast.BinOp) else at.value if isinstance(at, ast.AugAssign) else None
         if divisor is None or _may_be_zero(divisor, child.place, kept):
             return False
-        if isinstance(at, ast.BinOp) and child.label == "Div" and _is_number(at.left):
+        if isinstance(at, ast.BinOp) and child.label == "Div" and isinstance(at.left, ast.Constant):
             return False
     return True
-
-
-def _is_number(expression: ast.expr) -> bool:
-    return isinstance(expression, ast.Constant)
 
 
 def _may_be_zero(divisor: ast.expr, place: Place, kept: Kept) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codemods.graph.model.kinds import NodeKind
-from codemods.proofs.kept.model import through_phi
+from codemods.proofs.kept.uses import through_phi
 from tests.graph.tools import run
 
 
