@@ -1,7 +1,8 @@
 """A verification without what the programs said: for texts that go where anybody reads them.
 
 What a program raises or prints is its own to choose: it can hold a variable of the environment or a file of the home
-folder. The types of errors stay, and so do our own sentences.
+folder. The types of errors stay, and so do our own sentences; of the names that the program gave to things, those whose
+words stand in its sources.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 from verify.measured.records import Record
 from verify.measured.results import Entry, Rewrite, Run, Verification
 from verify.measured.values import Trouble, TroubleKind
+from verify.reports.names import without_foreign_names
 
 #: What is said for the messages of torch itself that the rewrites are about.
 _OURS = {
@@ -54,7 +56,7 @@ _SHORTEST = 8
 def discreet(verification: Verification) -> Verification:
     """Return ``verification`` without words of the programs that were run, and without paths of this machine."""
     words = _Words(verification)
-    return replace(
+    shown = replace(
         verification,
         entries=tuple(_entry(entry, words) for entry in verification.entries),
         rewrites=tuple(words.rewrite(rewrite) for rewrite in verification.rewrites),
@@ -63,6 +65,7 @@ def discreet(verification: Verification) -> Verification:
         advice=(),
         settings={name: value for name, value in verification.settings.items() if name not in HERE},
     )
+    return without_foreign_names(shown)
 
 
 class _Words:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.verify.reports import tools
-from verify.measured.records import Caught
+from verify.measured.records import Caught, Census, Holder, Tensors, Variables
 from verify.measured.results import Outcome, Rewrite, Verdict, Verification
-from verify.measured.values import Trouble
+from verify.measured.values import Site, Trouble, Values
 from verify.reports import render
 from verify.reports.discreet import discreet
 from verify.reports.evidence import evidence_of
@@ -134,3 +136,47 @@ def test_why_something_is_made_up_is_told_by_the_type_of_the_error() -> None:
     assert "hunter2" not in page
     for words in ("(FileNotFoundError)", "(RuntimeError)", "asked for, and not given", "images: ValueError)"):
         assert words in page
+
+
+#: A key as it stands in the environment, and as a module or a parameter can be called by it.
+KEY = "tokensecret_81726354"
+NAMED: dict[str, dict[str, Any]] = {
+    "module": {"standins": [{"what": f"the module {KEY}", "why": "not installed", "shape": None}]},
+    "file": {"standins": [{"what": f"data/{KEY}.npy", "why": "declared, and not there", "shape": None}]},
+    "optimizer": {"optimizers": (KEY,)},
+    "holder": {"census": Census(20, {1: 1}, True, (Holder(f"self.{KEY}", "Trainer.forward", 8, 8),))},
+    "function": {"site": Site("train.py", 41, f"run_{KEY}")},
+    "variable": {"variables": Variables((KEY,), Values("x", 1), {})},
+    "path": {"changed": {f"logs/{KEY}": "file 644"}},
+}
+
+
+@pytest.mark.parametrize("where", NAMED)
+def test_a_name_that_stands_in_no_source_is_not_told(where: str, tmp_path: Path) -> None:
+    record = tools.record(loaded=("train.py",), **NAMED[where])
+    rewrite = Rewrite((tools.finding(),), Verdict.KEPT, f"compared: variable {KEY} and run_{KEY}; graph growth 8 nodes")
+    made = tools.entry(tools.run("original", record), tools.run("rewritten", record), (rewrite,))
+    told = dataclasses.replace(tools.verification(made), root=str(tmp_path))
+    (tmp_path / "train.py").write_text("import torch\n")
+    page = evidence_of(told).markdown
+    assert "tokensecret" not in page
+    assert "81726354" not in page
+    assert "compared: variable … and …; graph growth 8 nodes" in page
+    # What anybody can read there is no secret.
+    (tmp_path / "train.py").write_text(f"import {KEY}\n")
+    assert discreet(told).rewrites[0].why == rewrite.why
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["weight_ih_l0", "encoder.layers.12.running_mean", "<module>", "train_0001", "cifar (512 x, 10 classes)"],
+)
+def test_names_of_torch_and_of_ours_are_told(name: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("class Encoder:\n    encoder = layers = train = None\n")
+    tensors = Tensors((name,), ("float32",), None)
+    record = tools.record(loaded=("train.py",), standins=[{"what": name, "why": "", "shape": None}])
+    record.steps[0] = dataclasses.replace(record.steps[0], tensors=tensors)
+    why = f"{name} differs by 3e-08"
+    made = tools.entry(tools.run("original", record), None, (Rewrite((tools.finding(),), Verdict.KEPT, why),))
+    told = dataclasses.replace(tools.verification(made), root=str(tmp_path))
+    assert discreet(told).rewrites[0].why == why
