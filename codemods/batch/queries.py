@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -21,16 +22,17 @@ def is_query(text: str) -> bool:
     return bool(owner) or text.partition(":")[0] in ("topic", "search")
 
 
-def ask(text: str) -> list[str]:
+def ask(text: str, say: Callable[[str], None] = lambda _: None) -> list[str]:
     """Return the addresses that ``text``, see :func:`is_query`, comes to, in order; archived ones and forks left out.
 
-    Raises :class:`CampaignError` where there is no client, it fails, or there are none.
+    ``say`` is told where there may be more, as forges answer only with so many. Raises :class:`CampaignError` where
+    there is no client, it fails, or there are none.
     """
     kind, _, words = text.partition(":")
     try:
         if kind in ("topic", "search"):
             if not shutil.which("gh") and shutil.which("glab"):
-                return _nonempty(text, _of_gitlab(kind, words.strip()))
+                return _checked(text, _of_gitlab(kind, words.strip()), MOST, say)
             client = forges.client_for("gh", "github.com")
             asked = ["--topic", words.strip()] if kind == "topic" else words.split()
             more = ["--archived=false", "--limit", str(MOST), "--json", "url"]
@@ -40,12 +42,14 @@ def ask(text: str) -> list[str]:
             found = _of_owner(parts.hostname or "", parts.path.strip("/"))
     except Failed as error:
         raise CampaignError(f"{text}: {error}") from None
-    return _nonempty(text, found)
+    return _checked(text, found, MOST if kind in ("topic", "search") else 10 * MOST, say)
 
 
-def _nonempty(text: str, found: list[str]) -> list[str]:
+def _checked(text: str, found: list[str], most: int, say: Callable[[str], None]) -> list[str]:
     if not found:
         raise CampaignError(f"{text}: no repository was found, or you may not see it")
+    if len(found) >= most:
+        say(f"{text}: {len(found):,} repositories are listed, and there may be more: ask for less at a time")
     return sorted(found)
 
 

@@ -108,7 +108,7 @@ def finish(
     artifacts.write(result, job.artifacts, applied, evidence)
     if commits:
         changed = {rewrite.source.path: rewrite.encoded for rewrite in applied.rewrites}
-        own = told(run_steps(job.steps, _runs_of_steps(job, tree.root), tree.root, changed))
+        own = told(run_steps(job.steps, _runs_of_steps(job, tree.root), tree.root, changed, git.log))
         with open(result / artifacts.PULL_REQUEST, "a", encoding="utf-8") as request:
             request.write(own)
     fixed = {finding.key for finding in applied.fixed}

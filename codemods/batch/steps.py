@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,11 +26,13 @@ class Result:
     why: str
 
 
-def run_steps(steps: Steps, runs: Runs, root: Path, changed: Mapping[str, bytes]) -> list[Result]:
+def run_steps(
+    steps: Steps, runs: Runs, root: Path, changed: Mapping[str, bytes], log: Callable[[str], None] = lambda _: None
+) -> list[Result]:
     """Run the commands of ``steps`` on the tree ``root``, those after rewriting with ``changed``; nothing is kept.
 
-    Raises :class:`Refused` where one fails after rewriting that did not fail before, and :class:`Failed` where there
-    is no sandbox.
+    ``log`` is told how each ended, and what one printed that failed. Raises :class:`Refused` where one fails after
+    rewriting that did not fail before, and :class:`Failed` where there is no sandbox.
     """
     from verify.isolation import Limits, Unavailable, Workspace
 
@@ -39,8 +41,16 @@ def run_steps(steps: Steps, runs: Runs, root: Path, changed: Mapping[str, bytes]
     limits = Limits(runs.timeout, memory=runs.memory, disk=runs.disk or Limits(0).disk)
     try:
         with Workspace(root) as place, tempfile.TemporaryDirectory(prefix="codemod-steps-") as shared:
-            results = [_run(place, command, "before", {}, runs, Path(shared), limits) for command in steps.before]
-            results += [_run(place, command, "after", changed, runs, Path(shared), limits) for command in steps.after]
+
+            def run(command: str, when: str, files: Mapping[str, bytes]) -> Result:
+                result, output = _run(place, command, when, files, runs, Path(shared), limits)
+                log(f"$ {command}  # {when} rewriting: {result.why or 'passed'}")
+                if result.why and output:
+                    log(output)
+                return result
+
+            results = [run(command, "before", {}) for command in steps.before]
+            results += [run(command, "after", changed) for command in steps.after]
     except (Unavailable, OSError) as error:
         raise Failed(f"own steps cannot be isolated: {error}") from None
     failed_before = {one.command for one in results if one.why and one.when == "before"}
@@ -66,7 +76,8 @@ def _run(
     runs: Runs,
     shared: Path,
     limits: Limits,
-) -> Result:
+) -> tuple[Result, str]:
+    """How ``command`` ended, and the last of what it printed."""
     from verify.isolation import Ending
     from verify.isolation.environment import passed
     from verify.running.settings import variables
@@ -79,5 +90,5 @@ def _run(
         ["/bin/sh", "-c", command], cwd=folder, changed=changed, environment=environment, shared=shared, limits=limits
     )
     if done.ending is not Ending.EXITED:
-        return Result(command, when, f"did not finish ({done.ending.value})")
-    return Result(command, when, f"ended with status {done.status}" if done.status else "")
+        return Result(command, when, f"did not finish ({done.ending.value})"), done.output
+    return Result(command, when, f"ended with status {done.status}" if done.status else ""), done.output

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from codemods.batch import queries, sources
@@ -106,17 +106,19 @@ globs = [{globs}]   # the repositories among the folders that fit, such as "~/co
 """
 
 
-def write(file: Path, named: Sequence[str] = (), *, force: bool = False) -> int:
+def write(
+    file: Path, named: Sequence[str] = (), *, force: bool = False, say: Callable[[str], None] = lambda _: None
+) -> int:
     """Write a campaign file to begin with; return how many repositories it names.
 
     ``named`` are addresses, paths of repositories, folders with repositories in them, and what a forge is asked for
-    (:mod:`codemods.batch.queries`): these are listed in a file beside. Raises :class:`CampaignError` where there is a
-    file already, or one of these is none of that.
+    (:mod:`codemods.batch.queries`): these are listed in a file beside, and ``say`` is told where that may not be all.
+    Raises :class:`CampaignError` where there is a file already, or one of these is none of that.
     """
     asked = [text for text in named if queries.is_query(text)]
     urls, paths, globs, count = _sorted(file, [text for text in named if text not in asked])
     # In a file of its own: an owner may have thousands, and people strike out some.
-    listed = {address: text for text in asked for address in queries.ask(text)}
+    listed = {address: text for text in asked for address in queries.ask(text, say)}
     list_file = file.with_name(f"{file.stem}-repositories.txt")
     text = TEMPLATE.format(
         name=file.stem,
@@ -143,6 +145,8 @@ def _sorted(file: Path, named: Sequence[str]) -> tuple[list[str], list[str], lis
     urls, paths, globs, count = list[str](), list[str](), list[str](), 0
     for text in named:
         source = sources.parse(text, Path.cwd())
+        if source.is_missing:
+            raise CampaignError(f"{text}: no such folder")
         if source.local is None:
             # Without whatever credentials it has: the file is for people.
             urls.append(source.url)

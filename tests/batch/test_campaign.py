@@ -228,7 +228,7 @@ def test_a_file_can_begin_with_what_is_there(tmp_path: Path) -> None:
     ("named", "said"),
     [
         ("empty", "empty: neither a repository nor a folder with repositories in it"),
-        ("no/such", "no/such: neither a repository nor a folder"),
+        ("no/such", "no/such: no such folder"),
         ("ext::sh -c x", "ext:: addresses are not taken"),
         (os.fsdecode(b"n\xe4me"), "a name that no TOML file can hold"),
     ],

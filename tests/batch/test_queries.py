@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from codemods.batch import queries
 from codemods.batch.campaign import read
 from codemods.batch.errors import CampaignError
 from codemods.batch.queries import ask, is_query
@@ -94,6 +95,16 @@ def test_a_campaign_of_an_owner(asked: Path, tmp_path: Path) -> None:
     with pytest.raises(CampaignError, match="--force"):
         write(file, ["https://github.com/acme"])
     assert (tmp_path / "campaign-repositories.txt").read_text() == "mine"
+
+
+def test_what_a_search_cuts_off_is_told(asked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    ask("topic:pytorch", said.append)
+    assert said == []
+    monkeypatch.setattr(queries, "MOST", 2)
+    ask("topic:pytorch", said.append)
+    ask("https://github.com/acme", said.append)
+    assert said == ["topic:pytorch: 2 repositories are listed, and there may be more: ask for less at a time"]
 
 
 @pytest.mark.parametrize(

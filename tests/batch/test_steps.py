@@ -36,6 +36,17 @@ def test_one_that_fails_only_after_is_refused(tmp_path: Path) -> None:
         run_steps(Steps(after=("sleep 100",)), Runs(timeout=1), tmp_path, {})
 
 
+def test_what_one_printed_that_failed_stands_in_the_log(tmp_path: Path) -> None:
+    said: list[str] = []
+    with pytest.raises(Refused):
+        run_steps(Steps(("echo fine",), ("echo 3 tests failed; exit 3",)), Runs(), tmp_path, {}, said.append)
+    assert said == [
+        "$ echo fine  # before rewriting: passed",
+        "$ echo 3 tests failed; exit 3  # after rewriting: ended with status 3",
+        "3 tests failed\n",
+    ]
+
+
 def test_what_they_print_is_not_told() -> None:
     assert told([]) == ""
     assert told([Result("make `x`", "after", "")]).endswith("- `` make `x` `` after rewriting: passed\n")

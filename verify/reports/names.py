@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from verify.measured.records import Record
+from verify.measured.records import Record, Variables, Written
 from verify.measured.results import Entry, Rewrite, Verification
 
 _WORD = re.compile(r"\w+")
@@ -81,8 +81,8 @@ def _names(record: Record) -> Iterator[str]:
     for holder in record.census.holders if record.census is not None else ():
         yield from (holder.name, holder.function)
     yield from record.state.names if record.state is not None else ()
-    held = [record.variables] if record.variables is not None else []
-    for one in (*held, *record.files):
+    held: list[Variables | Written] = [*record.files]
+    for one in [*held, record.variables] if record.variables is not None else held:
         yield from (*one.names, *one.numbers, *one.texts)
     yield from (*(file.path for file in record.files), *record.changed, *(one.name for one in record.driven))
     sites = (one.site for many in (record.backwards, record.steps, record.forwards, record.outputs) for one in many)
@@ -100,7 +100,7 @@ def _known(verification: Verification, records: Iterable[Record]) -> set[str]:
         except OSError:
             continue
     texts += [finding.message for rewrite in verification.rewrites for finding in rewrite.findings]
-    return _OURS.union(_pieces(texts))
+    return {*_OURS, *_pieces(texts)}
 
 
 def _mapped(value: Any, change: Any) -> Any:

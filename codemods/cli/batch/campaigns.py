@@ -29,6 +29,7 @@ from codemods.cli.batch._options import (
     answer,
     app,
     read_campaign,
+    say,
 )
 
 
@@ -49,7 +50,7 @@ def init(
     """Write a campaign file to begin with."""
     from codemods.batch.template import write
 
-    count = answer(lambda: write(file, named or (), force=force))
+    count = answer(lambda: write(file, named or (), force=force, say=say))
     many = f"{count} {'repository' if count == 1 else 'repositories'}"
     what = f"with {many}; now" if count else "name your repositories in it, then"
     emit(f"{file} is written{':' if not count else ''} {what}: codemod batch plan {shlex.quote(str(file))}\n", None)
