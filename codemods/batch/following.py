@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterator
 
 from codemods.batch import requests
 from codemods.batch.campaign import Campaign
-from codemods.batch.errors import CampaignError, Failed
-from codemods.batch.ledger import FILE, Ledger, Row
+from codemods.batch.errors import Failed
+from codemods.batch.ledger import Ledger, Row
 from codemods.batch.lock import owned
 from codemods.batch.pending import chosen
 from codemods.batch.request_ledger import said_of, tell_standing
@@ -49,8 +49,8 @@ def follow(campaign: Campaign, say: Say, *, only: Collection[str] = (), comments
 @contextlib.contextmanager
 def opened(campaign: Campaign) -> Iterator[Ledger]:
     """Own a campaign that was run, with its ledger. Raises :class:`CampaignError` where none was, or it is at work."""
-    if not (campaign.work / FILE).is_file():
-        raise CampaignError(f"{campaign.work}: nothing was done yet; codemod batch run {campaign.file.name}")
+    with Ledger.begun(campaign.work, campaign.file):
+        pass
     with owned(campaign.work), Ledger.open(campaign.work) as ledger:
         yield ledger
 

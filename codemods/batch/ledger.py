@@ -103,6 +103,14 @@ class Ledger:
                 return cls.read(work)
             return ledger
 
+    @classmethod
+    def begun(cls, work: Path, file: Path) -> Ledger:
+        """As :meth:`read`; raises :class:`CampaignError` where nothing was done of the campaign in ``file`` yet."""
+        ledger = cls.read(work)
+        if ledger is None:
+            raise CampaignError(f"{work}: nothing was done yet; codemod batch run {file.name}")
+        return ledger
+
     def _outdated(self) -> bool:
         """Whether the ledger was begun by a release that had other columns or views."""
         made = self._connection.execute("SELECT value FROM campaign WHERE name = 'views'").fetchone()

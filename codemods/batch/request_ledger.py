@@ -12,8 +12,8 @@ from codemods.batch.standing import Answer, Comment, standing_of
 _KEPT, _LONGEST = 50, 2000
 
 
-def tell_standing(ledger: Ledger, row: Row, answer: Answer) -> bool:
-    """Write down where a request stands, in one transaction; return whether it stands otherwise than it did."""
+def tell_standing(ledger: Ledger, row: Row, answer: Answer) -> None:
+    """Write down where a request stands, in one transaction."""
     before, now = standing_of(row), answer.standing
     columns = {"request": now.json(), "followed_at": time.time(), "ended_at": answer.ended_at}
     if answer.opened_at is not None:
@@ -28,7 +28,6 @@ def tell_standing(ledger: Ledger, row: Row, answer: Answer) -> bool:
             "INSERT INTO comments (repository, at, author, path, line, text) VALUES (?, ?, ?, ?, ?, ?)",
             [(row["id"], *one._replace(text=one.text[:_LONGEST])) for one in latest],
         )
-    return now != before
 
 
 def tell_deed(ledger: Ledger, row: Row, stage: str, what: str, reason: str = "") -> None:

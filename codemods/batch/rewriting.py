@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -198,26 +199,22 @@ def _finding(applied: ApplyResult, finding: Finding, fate: str, obstacle: str, p
 
 def _entries(job: Job, tree: Tree, applied: ApplyResult) -> list[tuple[str, str, str]]:
     """What to run to verify the rewrites: command, folder, why; configured ones where their script exists."""
-    import shlex
-
     if job.runs.commands:
-        configured = []
-        for command in job.runs.commands:
-            if (tree.root / job.runs.folder / command).is_file():
-                # The name of a notebook, spaces and all.
-                command = shlex.quote(command)
-            scripts = [word for word in _words(shlex, command) if word.endswith((".py", ".ipynb"))]
-            if not scripts or any((tree.root / job.runs.folder / script).is_file() for script in scripts):
-                configured.append((command, job.runs.folder, "configured"))
-        return configured
+        place = tree.root / job.runs.folder
+        # The name of a notebook, spaces and all, is one word.
+        commands = [shlex.quote(one) if (place / one).is_file() else one for one in job.runs.commands]
+        return [(one, job.runs.folder, "configured") for one in commands if _can_be_run(one, place)]
     files = {source.path: source.text for source in tree.targets.sources}
     concerned = [rewrite.source.path for rewrite in applied.rewrites]
     found: list[Entry] = find_entries(files, read_readme(tree.root), concerned, most=job.runs.entries)
     return [(entry.command, entry.folder, entry.why) for entry in found]
 
 
-def _words(shlex: Any, command: str) -> list[str]:
+def _can_be_run(command: str, place: Path) -> bool:
+    """Whether a script that ``command`` names is in the folder ``place``, or it names none."""
     try:
-        return list(shlex.split(command))
+        words = shlex.split(command)
     except ValueError:
-        return []
+        return True
+    scripts = [word for word in words if word.endswith((".py", ".ipynb"))]
+    return not scripts or any((place / script).is_file() for script in scripts)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from codemods.batch.campaign import Campaign
 from codemods.batch.errors import CampaignError, Exhausted, is_full
+from codemods.batch.fleet import data, tables
+from codemods.batch.ledger import Ledger
 from codemods.source.home import needs
 from codemods.source.writing import replace_file
 
@@ -21,34 +23,19 @@ def write_reports(campaign: Campaign, folder: Path | None = None, forms: Sequenc
     Raises :class:`CampaignError` where nothing was done yet, where a form needs a library that is not installed, and
     where the folder cannot be written.
     """
-    from codemods.batch.fleet import data, tables
-
     place = folder if folder is not None else campaign.work / "report"
     wanted = list(dict.fromkeys(forms)) or [form for form in FORMS if form != "parquet" or tables.has_parquet()]
     if "parquet" in wanted and not tables.has_parquet():
         raise CampaignError(needs("--format parquet", "pyarrow", "parquet"))
     tabular = [form for form in wanted if form in ("csv", "parquet")]
     paged = [form for form in wanted if form not in tabular]
-    data.require_begun(campaign)
-    written: list[Path] = []
     collects = gc.isenabled()
     # Of rows none refers to another: to look for cycles in a hundred thousand takes an eighth of the time.
     gc.disable()
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        fleet = data.read(campaign) if paged else None
-        for form in paged:
-            assert fleet is not None
-            if form == "html":
-                from codemods.batch.fleet.html import page
-
-                written.append(_write(place / "report.html", page(fleet, place)))
-            else:
-                from codemods.batch.fleet.markdown import text
-
-                written.append(_write(place / "report.md", text(fleet)))
-        if tabular:
-            written += tables.write(campaign.work, place, tabular)
+        with Ledger.begun(campaign.work, campaign.file) as ledger:
+            place.mkdir(parents=True, exist_ok=True)
+            return [*_pages(campaign, place, paged), *tables.write(ledger, place, tabular)]
     except OSError as error:
         if is_full(error):
             raise Exhausted(f"{place}: no space left on the device") from None
@@ -56,7 +43,20 @@ def write_reports(campaign: Campaign, folder: Path | None = None, forms: Sequenc
     finally:
         if collects:
             gc.enable()
-    return written
+
+
+def _pages(campaign: Campaign, place: Path, forms: Sequence[str]) -> Iterator[Path]:
+    if not forms:
+        return
+    fleet = data.read(campaign)
+    if "html" in forms:
+        from codemods.batch.fleet.html import page
+
+        yield _write(place / "report.html", page(fleet, place))
+    if "markdown" in forms:
+        from codemods.batch.fleet.markdown import text
+
+        yield _write(place / "report.md", text(fleet))
 
 
 def _write(path: Path, text: str) -> Path:

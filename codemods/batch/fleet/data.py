@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from codemods.batch.campaign import Campaign
-from codemods.batch.errors import CampaignError
 from codemods.batch.fleet.burndown import Day, days
 from codemods.batch.ledger import STATES, Ledger, Row
 from codemods.batch.progress import NO_SCRIPT, outcome
@@ -125,21 +124,9 @@ class Fleet:
         return statistics.median(paces) if paces else None
 
 
-def require_begun(campaign: Campaign) -> None:
-    """Raise :class:`CampaignError` for a campaign that has no ledger yet."""
-    ledger = Ledger.read(campaign.work)
-    if ledger is None:
-        raise CampaignError(f"{campaign.work}: nothing was done yet; codemod batch run {campaign.file.name}")
-    with ledger:
-        pass
-
-
 def read(campaign: Campaign) -> Fleet:
     """Read the outcome of ``campaign`` off its ledger, which may be at work. Raises :class:`CampaignError`."""
-    ledger = Ledger.read(campaign.work)
-    if ledger is None:
-        raise CampaignError(f"{campaign.work}: nothing was done yet; codemod batch run {campaign.file.name}")
-    with ledger:
+    with Ledger.begun(campaign.work, campaign.file) as ledger:
         # What the view lacks: a row of a repository has forty columns.
         statement = "SELECT slug, entries, request, pull_request FROM repositories WHERE listed"
         rows = {row["slug"]: row for row in ledger.each(statement)}

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from codemods.batch.errors import CampaignError
 from codemods.batch.ledger import Ledger
 
 #: Each file's name and what stands in it; docs/batch-schema.md says what the columns mean.
@@ -32,22 +31,21 @@ def has_parquet() -> bool:
     return importlib.util.find_spec("pyarrow") is not None
 
 
-def write(work: Path, folder: Path, forms: Collection[str]) -> list[Path]:
+def write(ledger: Ledger, folder: Path, forms: Collection[str]) -> list[Path]:
     """Write the tables as ``csv`` (UTF-8, a header, RFC 4180) and ``parquet``, in one pass; return the paths."""
     written = []
-    makers = [maker for form, maker in (("csv", _Csv), ("parquet", _Parquet)) if form in forms]
-    with _ledger(work) as ledger:
-        for name, query in QUERIES.items():
-            columns = ledger.columns(query)
-            with contextlib.ExitStack() as stack:
-                sinks = [stack.enter_context(maker(folder / name, columns).opened()) for maker in makers]
-                for piece in ledger.pieces(query, _ROWS):
-                    for sink in sinks:
-                        sink(piece)
-            for maker in makers:
-                path = folder / f"{name}{maker.suffix}"
-                os.replace(_temporary(path), path)
-                written.append(path)
+    wanted = [form for form in _SINKS if form in forms]
+    for name, query in QUERIES.items():
+        columns = ledger.columns(query)
+        places = {form: folder / f"{name}.{form}" for form in wanted}
+        with contextlib.ExitStack() as stack:
+            sinks = [stack.enter_context(_SINKS[form](_temporary(places[form]), columns)) for form in wanted]
+            for piece in ledger.pieces(query, _ROWS) if sinks else ():
+                for sink in sinks:
+                    sink(piece)
+        for path in places.values():
+            os.replace(_temporary(path), path)
+            written.append(path)
     return written
 
 
@@ -55,74 +53,54 @@ def _temporary(path: Path) -> Path:
     return path.with_name(f".{path.name}.tmp")
 
 
+#: Takes rows, some thousand at a time.
 _Sink = Callable[[list[tuple[Any, ...]]], None]
 
 
-class _Form:
-    """A table in one of the forms: where it goes, but for its suffix, and its columns."""
-
-    suffix = ""
-
-    def __init__(self, place: Path, columns: list[str]) -> None:
-        self.path = _temporary(place.with_name(place.name + self.suffix))
-        self.columns = columns
-
-    def opened(self) -> contextlib.AbstractContextManager[_Sink]:
-        """What takes rows, some thousand at a time."""
-        raise NotImplementedError
+@contextlib.contextmanager
+def _csv(path: Path, names: list[str]) -> Iterator[_Sink]:
+    with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        yield writer.writerows
 
 
-class _Csv(_Form):
-    suffix = ".csv"
+@contextlib.contextmanager
+def _parquet(path: Path, names: list[str]) -> Iterator[_Sink]:
+    import pyarrow
+    import pyarrow.parquet
 
-    @contextlib.contextmanager
-    def opened(self) -> Iterator[_Sink]:
-        with open(self.path, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(self.columns)
-            yield writer.writerows
+    schema = pyarrow.schema([(name, _type(pyarrow, name)) for name in names])
 
+    with pyarrow.parquet.ParquetWriter(path, schema) as writer:
 
-class _Parquet(_Form):
-    suffix = ".parquet"
+        def take(piece: list[tuple[Any, ...]]) -> None:
+            arrays = [
+                pyarrow.array(values, field.type)
+                for values, field in zip(zip(*piece, strict=True), schema, strict=True)
+            ]
+            writer.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
 
-    @contextlib.contextmanager
-    def opened(self) -> Iterator[_Sink]:
-        import pyarrow
-        import pyarrow.parquet
-
-        schema = pyarrow.schema([(column, _type(pyarrow, column)) for column in self.columns])
-
-        with pyarrow.parquet.ParquetWriter(self.path, schema) as writer:
-
-            def take(piece: list[tuple[Any, ...]]) -> None:
-                arrays = [
-                    pyarrow.array(values, field.type)
-                    for values, field in zip(zip(*piece, strict=True), schema, strict=True)
-                ]
-                writer.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
-
-            yield take
+        yield take
 
 
+_SINKS = {"csv": _csv, "parquet": _parquet}
 _COUNTS = frozenset(
-    {
-        "findings",
-        "fixed",
-        "repositories",
-        "kept",
-        "broken",
-        "partly_reached",
-        "not_reached",
-        "not_judged",
-        "proven",
-        "files",
-        "lines",
-        "line",
-        "cell",
-    }
-    | {"changed", "commits", "nodes_before", "nodes_after", "bytes_before", "bytes_after", "leak_before", "leak_after"}
-    | {"comments", "draft", "conflict"}
+    (
+        *(
+            "findings",
+            "fixed",
+            "repositories",
+            "kept",
+            "broken",
+            "partly_reached",
+            "not_reached",
+            "not_judged",
+            "proven",
+        ),
+        *("files", "lines", "line", "cell", "changed", "commits", "comments", "draft", "conflict"),
+        *("nodes_before", "nodes_after", "bytes_before", "bytes_after", "leak_before", "leak_after"),
+    )
 )
 _NUMBERS = ("_seconds", "_at", "growth_before", "growth_after", "seconds_before", "seconds_after")
 
@@ -131,12 +109,3 @@ def _type(pyarrow: Any, column: str) -> Any:
     if column in _COUNTS:
         return pyarrow.int64()
     return pyarrow.float64() if column.endswith(_NUMBERS) else pyarrow.string()
-
-
-@contextlib.contextmanager
-def _ledger(work: Path) -> Iterator[Ledger]:
-    ledger = Ledger.read(work)
-    if ledger is None:
-        raise CampaignError(f"{work}: nothing was done yet")
-    with ledger:
-        yield ledger
