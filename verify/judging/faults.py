@@ -56,7 +56,8 @@ class Symptoms:
         """The figure behind ``leak``, as a short phrase."""
         if self.leak:
             held = f" (held by {self.holders[0].name})" if self.holders else ""
-            return f"the graph grows by {self.slope:.0f} nodes a step{held}"
+            many = f" by {self.slope:.0f} nodes a step" if round(self.slope) > 0 else ""
+            return f"the graph grows{many}{held}"
         if self.leak is None:
             return "too short a run to tell whether the graph grows"
         return f"the graph stays flat ({self.live[-1] if self.live else 0} nodes alive at the last step)"

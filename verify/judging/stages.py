@@ -17,11 +17,11 @@ from typing import NamedTuple
 from codemods.rewriting.result import Mended
 from codemods.terms.findings import Promise
 from verify.judging.faults import died
-from verify.judging.judge import Check, fault_text
+from verify.judging.judge import Check, fault_text, progress
 from verify.judging.past import unblocking, useless
 from verify.judging.programs import Groups, Key, Programs, Tried, promise_of, steps_of, without
 from verify.judging.said import verdict_of
-from verify.measured.results import Rewrite, Run, Verdict
+from verify.measured.results import Difference, Rewrite, Run, Verdict
 
 ORDER = (Promise.REPAIR, Promise.BEHAVIOUR, Promise.EXACT, Promise.EQUIVALENT)
 
@@ -118,14 +118,15 @@ class Stages:
     def _stage(self, promise: Promise, groups: Groups) -> None:
         result, context = self._judge(promise, groups)
         rest = groups
-        if result.held is False:
-            broken = self._search(promise, groups)
+        suspects = self._suspects(promise, groups, result) if result.held is False else ()
+        if suspects:
+            broken = self._search(promise, suspects)
             rest = without(groups, tuple(broken))
             if rest:
                 result, context = self._judge(promise, rest)
                 if result.held is False:
-                    broken.update(dict.fromkeys(rest, result.why))
-                    rest = ()
+                    broken.update(dict.fromkeys(self._suspects(promise, rest, result), result.why))
+                    rest = without(groups, tuple(broken))
             self._tell_broken(broken, rest, result)
             if broken and rest and died(self._programs.tried(self._base).run):
                 # What breaks may have hidden what gets past.
@@ -157,8 +158,21 @@ class Stages:
         result = self._programs.check(promise, self._base, (*self._base, *groups), groups)
         if result.held is not False or promise not in (Promise.REPAIR, Promise.BEHAVIOUR):
             return result, ()
+        if not self._suspects(promise, groups, result):
+            return result, ()
         others = without(self._pending, groups)
         return self._on_top(promise, self._base, (*self._base, *groups), groups, others, result)
+
+    def _suspects(self, promise: Promise, groups: Groups, result: Check) -> Groups:
+        """Those of ``groups`` that can have failed as ``result`` says.
+
+        What is wrong may be wrong in both programs, where a repair is asked for. If they do the same, only what ran can
+        have been meant to mend it.
+        """
+        before, after = (self._programs.tried(each) for each in (self._base, (*self._base, *groups)))
+        if promise not in (Promise.REPAIR, Promise.BEHAVIOUR) or not _same_end(before.run, after.run, result):
+            return groups
+        return tuple(group for group in groups if group.key in before.reached | after.reached)
 
     def _on_top(
         self,
@@ -292,3 +306,9 @@ class Stages:
     def _settle(self, group: Mended, verdict: Verdict, why: str, alone: str = "") -> None:
         self._outcome.rewrites.append(Rewrite(group.findings, verdict, why, alone))
         self._pending = without(self._pending, (group,))
+
+
+def _same_end(before: Run, after: Run, result: Check) -> bool:
+    """Whether two programs did the same, as far as was seen, and ended in the same way."""
+    one, other = ((progress(run), run.outcome, run.error) for run in (before, after))
+    return one == other and result.comparison.difference is Difference.IDENTICAL

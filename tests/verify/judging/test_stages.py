@@ -114,6 +114,38 @@ def test_an_exact_one_that_breaks_does_not_spoil_the_repair() -> None:
     assert verdicts(outcome.rewrites) == {1: Verdict.KEPT, 2: Verdict.BROKEN, 3: Verdict.KEPT}
 
 
+class Leaking(Program):
+    """A program whose graph grows, whatever is rewritten."""
+
+    def run(self, lines: set[int]) -> Run:
+        offence = sum(line in self.spoil for line in lines)
+        return run(record([value + offence for value in LOSSES], leak=True, live=[10] * len(LOSSES)))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_never_ran_is_not_to_blame_for_what_goes_on(count: int) -> None:
+    """Nor is anything tried to find out which of them it is."""
+    program = Leaking(idle=range(1, 1 + count))
+    repairs = [rewrite(line, Promise.REPAIR) for line in range(1, 1 + count)]
+    outcome = program.solve([*repairs, rewrite(5), rewrite(6), rewrite(7)])
+    told = verdicts(outcome.rewrites)
+    assert [told[line] for line in range(1, 1 + count)] == [Verdict.NOT_REACHED] * count
+    assert [told[line] for line in (5, 6, 7)] == [Verdict.KEPT] * 3
+    assert len(program.runs) == 2
+
+
+def test_a_repair_that_never_ran_is_broken_where_the_program_does_something_else() -> None:
+    outcome = Leaking(idle=[1], spoil=[1]).solve([rewrite(1, Promise.REPAIR), rewrite(2)])
+    assert verdicts(outcome.rewrites) == {1: Verdict.BROKEN, 2: Verdict.KEPT}
+
+
+def test_of_several_repairs_only_those_that_ran_are_broken() -> None:
+    outcome = Leaking(idle=[2]).solve([rewrite(1, Promise.REPAIR), rewrite(2, Promise.REPAIR), rewrite(3)])
+    assert verdicts(outcome.rewrites) == {1: Verdict.BROKEN, 2: Verdict.NOT_REACHED, 3: Verdict.KEPT}
+    broken = next(one for one in outcome.rewrites if one.verdict is Verdict.BROKEN)
+    assert broken.why == "still the graph grows (held by losses)"
+
+
 def test_what_never_ran_is_not_reached() -> None:
     program = Program(idle=[2])
     outcome = program.solve([rewrite(1), rewrite(2)])
