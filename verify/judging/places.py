@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from codemods.rewriting.result import Mended
@@ -41,6 +41,22 @@ class Places:
         missed = [line for line in self.lines(group) if line not in seen and line[0] in self._trees]
         starts = [line for line in missed if line[1] in heads(self._trees[line[0]])]
         return [causes.of(*line) for line in dict.fromkeys([*missed[:1], *starts])]
+
+    def reasons(self, group: Mended, runs: Sequence[Run], unmade: Mapping[tuple[str, str], str]) -> list[str]:
+        """Why ``group`` was not reached in ``runs``, and what would reach it; ``unmade`` says why nothing could be said
+        of functions by themselves. Empty where nothing is known."""
+        paths = {path for path, _ in self.lines(group)}
+        # Of a file that another run has loaded, that run tells more.
+        telling = (run for run in runs if any(paths.intersection(each.loaded) for each in run.records))
+        causes = self.causes(group, next(telling, runs[0]))
+        if not causes:
+            return []
+        alone = [
+            f"by itself {place[1]} could not be judged: {unmade[place]}"
+            for place in sorted(self.functions(group))
+            if place in unmade
+        ]
+        return [part for part in (causes[0].text, causes[0].advice, *alone[:1]) if part]
 
     def functions(self, group: Mended) -> set[tuple[str, str]]:
         """The functions that hold them, by path and name."""

@@ -20,13 +20,14 @@ from verify.judging.bench import Telling, as_read, driven, judge, lines_below, r
 from verify.judging.faults import died
 from verify.judging.leaving import cautious, found, without_modules
 from verify.judging.places import EMPTY, Places
+from verify.judging.programs import promise_of
 from verify.judging.ways import SMALL, Way, parsed, unmade
 from verify.measured.records import Record
 from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, join
-from verify.reaching.causes import OUTER, asked, knobs_of
+from verify.reaching.causes import OUTER, Cause, asked, knobs_of
 from verify.reaching.drives import drive, imports, training
 from verify.reaching.knobs import Cap, Knobs, Unfit
-from verify.reaching.options import smaller
+from verify.reaching.options import smaller, together
 from verify.running.asking import wants_of
 from verify.running.missing import ended_by
 from verify.running.rewriting import Key, Rewriter, Version, below
@@ -36,8 +37,9 @@ from verify.running.settings import Command, entry_command
 Line = tuple[str, int]
 #: Other scripts and tests that are tried.
 _MOST_ENTRIES = 12
-#: A way is judged in about so many runs; it is not begun where there is no time for them.
-_RUNS = 4
+#: A way is judged in a run of the original and one for each promise, and in so many more where it dies; it is not begun
+#: where there is no time for them.
+_SPARE = 2
 _OPEN = (Verdict.NOT_REACHED, Verdict.PARTLY_REACHED)
 #: What is left of the time when other scripts are no longer tried: functions by themselves come after them.
 _OTHERS = 0.5
@@ -159,28 +161,39 @@ class Search:
         """Run the command again, past what blocked the lines; where ``known`` arguments were of no use, with others."""
         if way.run is None or ended_by(way.run) is not None or not self._time(way.run.wall):
             return
-        causes = [cause for group in self._open() for cause in self._places.causes(group, way.run)]
-        arguments = {cause.arguments: None for cause in causes if cause.arguments and cause.arguments not in known}
-        if known and not arguments:
+        causes = self._causes(way.run)
+        wanted = {cause.arguments: None for cause in causes if cause.arguments and cause.arguments not in known}
+        if known and not wanted:
             return
         knobs = knobs_of(cause for cause in causes if not cause.arguments)
-        if knobs:
-            self._try(way, knobs.shorter(way.run), "loops cut short, bounds taken as met")
-        if way.command.script is None:
-            return
+        sets = list(wanted) if way.command.script is not None else []
         further: list[tuple[Way, Set[tuple[str, ...]]]] = []
-        for words in arguments:
-            mine = [cause for cause in causes if cause.arguments == words]
-            if not self._time(way.run.wall) or words[0] in way.command.argv or self._tried >= _MOST_OPTIONS:
-                continue
+
+        def ask(words: tuple[str, ...], turned: Knobs) -> None:
+            if not words or not self._time(wall) or self._tried >= _MOST_OPTIONS:
+                return
             self._tried += 1
-            other = replace(way.told(words), turned=knobs_of(mine).beside(way.turned))
-            entry = self._try(other, Knobs().shorter(way.run), "with other arguments")
+            other = replace(way.told(words), turned=turned.beside(way.turned))
+            entry = self._try(other, short, "with other arguments")
             if entry is not None and (entry.rewrites or not died(entry.original)):
-                further.append((self._way(other, entry), frozenset() if entry.rewrites else arguments.keys() | known))
+                further.append((self._way(other, entry), frozenset() if entry.rewrites else wanted.keys() | known))
+
+        wall, short = way.run.wall, Knobs().shorter(way.run)
+        if sets and len(sets) + bool(knobs) > 1:
+            # All at once saves a run for each.
+            ask(together(sets, way.command.argv), knobs_of(causes))
+        if knobs and self._open():
+            self._try(way, knobs.shorter(way.run), "loops cut short, bounds taken as met")
+        for words in sets:
+            mine = [cause for cause in self._causes(way.run) if cause.arguments == words]
+            if mine and words[0] not in way.command.argv:
+                ask(words, knobs_of(mine))
         for other, useless in further:
             # It may have come to a condition that reads another option.
             self._knobs(other, useless)
+
+    def _causes(self, run: Run) -> list[Cause]:
+        return [cause for group in self._open() for cause in self._places.causes(group, run)]
 
     def _leave(self, way: Way) -> None:
         """Run the command without the calls it stops at, with made-up values in their place."""
@@ -195,9 +208,7 @@ class Search:
             entry = self._try(without, Knobs(), _MADE if left else _WITHOUT)
         if entry is None:
             return
-        for key, run in self._shown.items():
-            if run is way.run:
-                self._shown[key] = entry.original
+        self._shown.update({key: entry.original for key, run in self._shown.items() if run is way.run})
         without = self._lighter(self._way(without, entry))
         self._knobs(without)
         if self._open() and without.run is not None and not died(without.run):
@@ -268,14 +279,18 @@ class Search:
             return None
         plain = Entry(original.command, original, None, None, None, None, (), plan=plan)
         came = reached(self._rewriter, {group.key: group.touched.before() for group in groups}, trial)
-        if not came or not self._time(trial.wall * _RUNS):
+        judged = {promise_of(group) for group in groups if group.key in came}
+        if not came or not self._time(trial.wall * (1 + len(judged) + _SPARE * died(trial)), kept=0.0):
+            # What the program comes to goes before functions by themselves.
             return plain
         broken = {rewrite.key for rewrite in self._joined() if rewrite.verdict is Verdict.BROKEN}
         # What changes the very thing that is left out has no place in such a run.
         taken = {(left.path, line) for left in way.left for line in range(left.span[0], left.span[2] + 1)}
         inside = {key for key, group in self._groups.items() if taken.intersection(self._places.lines(group))}
         try:
-            version = self._fitting(knobs, self._groups.keys() - broken, inside)
+            # Where the program goes on without them, what this way does not come to only takes time.
+            keys = self._groups.keys() if died(trial) or way.base is not None else came
+            version = self._fitting(knobs, keys - broken, inside)
             entry = judge(
                 self._runner, self._rewriter, version, way.command, original, self._tell,
                 knobs=knobs, plan=plan, also=self.also,
@@ -308,8 +323,7 @@ class Search:
     def _run(self, way: Way, knobs: Knobs, groups: Sequence[Mended], strict: bool = True) -> Run | None:
         """Run the way's program and return the run, its lines numbered as in the original; None where a knob has no
         place."""
-        base, also = way.base, self.also
-        knobs = way.knobs(knobs)
+        base, also, knobs = way.base, self.also, way.knobs(knobs)
         lines = {group.key: group.touched.before() for group in groups}
         if base is not None:
             lines = base.watch(groups)
@@ -340,8 +354,7 @@ class Search:
     def _others(self, commands: Sequence[Command]) -> Iterator[Command]:
         """Scripts and tests that lead to the files of open rewrites, as ``batch`` finds them."""
         concerned = {path for group in self._open() for path, _ in self._places.lines(group)}
-        known = {command.argv for command in commands}
-        settings = self._runner.settings
+        known, settings = {command.argv for command in commands}, self._runner.settings
         for entry in find_entries(self._texts, read_readme(self._runner.root), concerned, most=_MOST_ENTRIES):
             folder = self._runner.root / entry.folder
             try:
@@ -358,8 +371,8 @@ class Search:
 
     def _open(self) -> list[Mended]:
         """The rewrites that no run has fully reached."""
-        known = {rewrite.key: rewrite.verdict for rewrite in self._joined()}
-        return [group for key, group in self._groups.items() if known.get(key, Verdict.NOT_REACHED) in _OPEN]
+        closed = {rewrite.key for rewrite in self._joined() if rewrite.verdict not in _OPEN}
+        return [group for key, group in self._groups.items() if key not in closed]
 
     def _explained(self, entry: Entry) -> Entry:
         """Return ``entry`` with the reason why it did not reach some rewrites."""
@@ -374,26 +387,14 @@ class Search:
 
     def _reason(self, group: Mended, entry: Entry, plain: str) -> str:
         runs = [self._shown.get(id(each.original), each.original) for each in (entry, *self._entries)]
-        paths = {path for path, _ in self._places.lines(group)}
-        # Of a file that another run has loaded, that run tells more.
-        telling = (run for run in runs if any(paths.intersection(each.loaded) for each in run.records))
-        causes = self._places.causes(group, next(telling, runs[0]))
-        if not causes:
-            return plain
-        cause = causes[0]
-        parts = [cause.text, cause.advice]
-        parts += [
-            f"by itself {name} could not be judged: {self._unmade[path, name]}"
-            for path, name in sorted(self._places.functions(group))
-            if (path, name) in self._unmade
-        ][:1]
-        if self._late and self._runner.settings.reach_seconds:
+        parts = self._places.reasons(group, runs, self._unmade)
+        if parts and self._late and self._runner.settings.reach_seconds:
             parts.append(
                 f"not all ways were tried in {self._runner.settings.reach_seconds:g} s; --reach gives more time"
             )
-        return "; ".join(part for part in parts if part)
+        return "; ".join(parts) or plain
 
-    def _time(self, seconds: float) -> bool:
-        left = time.monotonic() + seconds < self._until - self._kept
+    def _time(self, seconds: float, kept: float | None = None) -> bool:
+        left = time.monotonic() + seconds < self._until - (self._kept if kept is None else kept)
         self._late = self._late or not left
         return left

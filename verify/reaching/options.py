@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+_BOTH = "BooleanOptionalAction"
+#: Actions that take no value, with what the option is then.
+_FLAGS = {"store_true": True, "store_false": False, _BOTH: True}
 #: A larger batch than this is none for a trial.
 _LARGEST = 256
 
 
 class Option(NamedTuple):
-    """An option as one types it, the attribute that it ends up in, whether giving it means true, and what is made of
-    its value (the ``type`` as it is written)."""
+    """An option as one types it, the attribute that it ends up in, what its ``action`` makes of it, and what is made
+    of its value (the ``type`` as it is written)."""
 
     name: str
     target: str
-    flag: bool
+    action: str = ""
     kind: str = ""
 
-    def value(self, truth: bool) -> str | None:
-        """What to give for it so that it counts as ``truth``; None where that is not known."""
+    @property
+    def flag(self) -> bool:
+        """Whether it takes no value."""
+        return self.action in _FLAGS
+
+    def words(self, truth: bool) -> tuple[str, ...]:
+        """What to type so that it counts as ``truth``; empty where that is not known."""
+        if self.action == _BOTH:
+            return (self.name if truth else f"--no-{self.name.lstrip('-')}",)
+        if self.flag:
+            return (self.name,) if _FLAGS[self.action] is truth else ()
         if self.kind == "bool":
             # What is made of any text but the empty one is true.
-            return "1" if truth else ""
+            return self.name, "1" if truth else ""
         if self.kind in ("int", "float"):
-            return str(int(truth))
+            return self.name, str(int(truth))
         # A function of somebody's own, which reads such words.
-        return None if self.kind in ("", "str") else str(truth)
+        return () if self.kind in ("", "str") else (self.name, str(truth))
 
 
 def arguments(trees: Mapping[str, ast.AST], test: ast.expr, wanted: bool) -> tuple[str, ...]:
@@ -51,10 +63,22 @@ def arguments(trees: Mapping[str, ast.AST], test: ast.expr, wanted: bool) -> tup
             return () if found.flag else (found.name, str(value.value))
         return ()
     found = option(trees, test) if isinstance(test, (ast.Name, ast.Attribute)) else None
-    if found is None or found.flag:
-        return (found.name,) if found is not None and wanted else ()
-    given = found.value(wanted)
-    return () if given is None else (found.name, given)
+    return () if found is None else found.words(wanted)
+
+
+def together(sets: Iterable[tuple[str, ...]], given: Sequence[str]) -> tuple[str, ...]:
+    """All ``sets`` of arguments in one, each option once: of two that want it with other values the first one's.
+
+    Sets with an option that is ``given`` already are left out.
+    """
+    taken = {word.partition("=")[0] for word in given}
+    found: list[str] = []
+    for words in sets:
+        names = {word for word in words if word.startswith("-")}
+        if not names & taken:
+            taken |= names
+            found += words
+    return tuple(found)
 
 
 def _each_time(trees: Mapping[str, ast.AST], count: ast.BinOp, value: ast.expr) -> tuple[str, ...]:
@@ -83,9 +107,11 @@ def declared(tree: ast.AST) -> Iterator[Option]:
             continue
         named = [each.value for each in node.keywords if each.arg == "dest"]
         given = [each.value for each in named if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-        words = {each.arg: ast.unparse(each.value) for each in node.keywords}
+        values = {each.arg: each.value for each in node.keywords}
         target = given[0] if given else long.lstrip("-").replace("-", "_")
-        yield Option(long, target, words.get("action") == "'store_true'", words.get("type", ""))
+        action, kind = values.get("action"), values.get("type")
+        made = action.value if isinstance(action, ast.Constant) else "" if action is None else _last(action)
+        yield Option(long, target, str(made), "" if kind is None else ast.unparse(kind))
 
 
 def batch_sizes(trees: Mapping[str, ast.AST], given: Sequence[str] = ()) -> list[int]:

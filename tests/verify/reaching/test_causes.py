@@ -12,7 +12,7 @@ from verify.measured.results import Outcome
 from verify.measured.values import Site
 from verify.reaching.causes import INNER, OUTER, Cause, Causes, asked, heads
 from verify.reaching.knobs import Bound, Cap
-from verify.reaching.options import arguments, declared
+from verify.reaching.options import arguments, declared, together
 
 TRAIN = """\
 import argparse
@@ -162,14 +162,45 @@ def test_arguments(test: str, wanted: bool, words: tuple[str, ...]) -> None:
     # any text is true, and the empty one is none that anybody gives
     ("type=str, default='a'", "args.gpu", False, ()),
     ("default=True", "args.gpu", False, ()),
+    ("action='store_false'", "args.gpu", False, ("--gpu",)),
+    ("action='store_false'", "not args.gpu", True, ("--gpu",)),
+    ("action='store_false'", "args.gpu", True, ()),
+    ("action=argparse.BooleanOptionalAction", "args.gpu", True, ("--gpu",)),
+    ("action=argparse.BooleanOptionalAction", "args.gpu", False, ("--no-gpu",)),
+    ("action='count'", "args.gpu", True, ()),
+    ("action=Fancy", "args.gpu", True, ()),
 ])  # fmt: skip
 def test_options_that_are_true_or_not(declared: str, test: str, wanted: bool, words: tuple[str, ...]) -> None:
     trees = {"a.py": ast.parse(f"parser.add_argument('--gpu', {declared})")}
     assert arguments(trees, ast.parse(test, mode="eval").body, wanted) == words
 
 
+def test_an_option_that_switches_something_off_is_called_by_another_name() -> None:
+    trees = {"a.py": ast.parse("parser.add_argument('--no-gpus', action='store_false', dest='gpu')")}
+    for test, wanted, words in (
+        ("args.gpu", False, ("--no-gpus",)),
+        ("args.gpu", True, ()),
+        ("args.no_gpus", True, ()),
+    ):
+        assert arguments(trees, ast.parse(test, mode="eval").body, wanted) == words
+
+
+@pytest.mark.parametrize(("sets", "given", "found"), [
+    ([("--test",), ("--every", "1")], [], ("--test", "--every", "1")),
+    ([("--kind", "gru"), ("--kind", "lstm"), ("--test",)], [], ("--kind", "gru", "--test")),
+    ([("--kind", "gru"), ("--test",)], ["--kind=lstm"], ("--test",)),
+    ([("--test", "--kind", "gru"), ("--kind", "lstm")], [], ("--test", "--kind", "gru")),
+    ([("--rate", "-1"), ("--test",)], [], ("--rate", "-1", "--test")),
+    ([], ["--test"], ()),
+])  # fmt: skip
+def test_arguments_for_several_conditions_at_once(
+    sets: list[tuple[str, ...]], given: list[str], found: tuple[str, ...]
+) -> None:
+    assert together(sets, given) == found
+
+
 def test_options_as_they_are_declared() -> None:
-    assert [each[:3] for each in declared(TREES["train.py"])] == [
+    assert [(each.name, each.target, each.flag) for each in declared(TREES["train.py"])] == [
         ("--epochs", "epochs", False), ("--kind", "kind", False),
         ("--test-it", "test", True), ("--quiet", "quiet", True),
     ]  # fmt: skip

@@ -235,6 +235,19 @@ def test_an_option_behind_another_one(folder: Path) -> None:
     assert any(entry.command[-3:] == ("--test", "--quiet", "") for entry in report.entries)
 
 
+def test_two_options_and_a_loop_are_one_run(folder: Path) -> None:
+    """A run for each takes time, which others then lack."""
+    text = program("if args.test:\n    print(evaluate(model, data))\nif not args.quiet:\n    print(other(model, data))")
+    text = text.replace("def main", EVALUATE.replace("evaluate", "other") + "def main").replace(
+        "    args = p", '    parser.add_argument("--loud", action="store_false", dest="quiet")\n    args = p'
+    )
+    (folder / "train.py").write_text(text)
+    report = verified()
+    assert {(each.verdict, each.alone) for each in report.rewrites} == {(Verdict.KEPT, False)}
+    plain, planned = report.entries
+    assert (plain.plan, planned.command[-2:]) == ("", ("--test", "--loud"))
+
+
 #: Larger batches than four never come to their end, as on a machine that is too slow for them.
 SLOW = """\
 import argparse
