@@ -78,48 +78,6 @@ def require_uv() -> None:
     _parsed((), [])
 
 
-def own_requirements(root: Path) -> tuple[str, ...]:
-    """What the tree ``root`` says it requires: its requirements.txt, else the dependencies in its pyproject.toml.
-
-    Of the latter those that its uv.lock holds are taken in the version that is locked.
-    """
-    file = root / "requirements.txt"
-    if file.is_file():
-        return tuple(file.read_text(encoding="utf-8", errors="replace").splitlines())
-    project = _table(root / "pyproject.toml").get("project", {})
-    wanted = project.get("dependencies", ()) if isinstance(project, dict) else ()
-    lines = tuple(text for text in wanted if isinstance(text, str)) if isinstance(wanted, list) else ()
-    locked = _locked_versions(root / "uv.lock") if lines else {}
-    return tuple(_as_locked(line, locked) for line in lines) if locked else lines
-
-
-def _table(file: Path) -> dict[str, Any]:
-    from codemods.source.toml import NotToml, read_toml
-
-    try:
-        return read_toml(file)
-    except NotToml:
-        return {}
-
-
-def _locked_versions(file: Path) -> dict[str, str]:
-    """The versions in a uv.lock by name; of several for one, by platform or Python, none."""
-    found: dict[str, set[str]] = {}
-    packages = _table(file).get("package", ()) if file.is_file() else ()
-    for one in packages if isinstance(packages, list) else ():
-        if isinstance(one, dict) and isinstance(one.get("name"), str) and isinstance(one.get("version"), str):
-            found.setdefault(_canonical(one["name"]), set()).add(one["version"])
-    return {name: versions.pop() for name, versions in found.items() if len(versions) == 1}
-
-
-def _as_locked(line: str, locked: Mapping[str, str]) -> str:
-    match = re.match(r"\s*(?P<name>[A-Za-z0-9][\w.-]*)\s*(?P<extras>\[[^\]]*\])?[^;@]*(?P<marker>;.*)?$", line)
-    version = locked.get(_canonical(match["name"])) if match is not None else None
-    if match is None or version is None:
-        return line
-    return f"{match['name']}{match['extras'] or ''}=={version}{match['marker'] or ''}"
-
-
 def at_hand(python: str) -> dict[str, str]:
     """The versions of the packages that an interpreter has, by name. Raises :class:`Failed` for one that is none."""
     packages: dict[str, str] = _ask(python)["packages"]
@@ -128,7 +86,7 @@ def at_hand(python: str) -> dict[str, str]:
 
 def names_of(lines: Sequence[str]) -> set[str]:
     """The names of the packages that ``lines`` require, as an index has them."""
-    return {_canonical(requirement.name) for requirement in _parsed(lines, [])}
+    return {canonical(requirement.name) for requirement in _parsed(lines, [])}
 
 
 def ready(python: str, lines: Sequence[str], folder: Path, cache: Path, tell: Tell = lambda _: None) -> Environment:
@@ -165,13 +123,13 @@ def _make(python: str, base: Mapping[str, Any], lines: Sequence[str], place: Pat
     packages = next((place / "lib").glob("python*/site-packages"))
     # Behind its own: what is required goes before what is at hand.
     (packages / "_at_hand.pth").write_text("".join(f"{path}\n" for path in base["places"]), encoding="utf-8")
-    asked = [one for one in wanted if not (_canonical(one.name) in _AT_HAND and _canonical(one.name) in at_hand)]
+    asked = [one for one in wanted if not (canonical(one.name) in _AT_HAND and canonical(one.name) in at_hand)]
     chosen = _resolved(asked, Resolver(place, cache, at_hand), told) if asked else {}
     own = {name: version for name, version in chosen.items() if at_hand.get(name, "").partition("+")[0] != version}
     if "torch" in at_hand:
         own = {name: version for name, version in own.items() if not _OF_TORCH.fullmatch(name)}
     for one in wanted:
-        name = _canonical(one.name)
+        name = canonical(one.name)
         version = own.get(name, at_hand.get(name, ""))
         if version and not one.specifier.contains(version.partition("+")[0], prereleases=True):
             told.append(f"{one.name}{one.specifier} is asked for, {version} is taken")
@@ -218,7 +176,7 @@ class Resolver:
         words = [*_pip("compile", self.place), "--no-header", "--no-annotate", "--override", str(over)]
         _uv([*words, "--output-file", str(lock), str(asked)], self.cache)
         pairs = (line.partition(";")[0].split("==") for line in lock.read_text(encoding="utf-8").splitlines())
-        return {_canonical(pair[0].partition("[")[0]): pair[1].strip() for pair in pairs if len(pair) == 2}
+        return {canonical(pair[0].partition("[")[0]): pair[1].strip() for pair in pairs if len(pair) == 2}
 
 
 def _resolved(asked: Sequence[Requirement], resolver: Resolver, told: list[str]) -> dict[str, str]:
@@ -347,7 +305,8 @@ def _uv(words: Sequence[str], cache: Path) -> None:
     raise Failed(f"uv {words[0]}: {told[:300] or 'failed'}")
 
 
-def _canonical(name: str) -> str:
+def canonical(name: str) -> str:
+    """The name of a package as an index has it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

@@ -7,10 +7,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from codemods.batch import environments
+from codemods.batch import environments, requirements
 from codemods.batch.campaign import Runs
 from codemods.batch.errors import CampaignError, Failed
 from codemods.batch.sources import redact
@@ -29,23 +29,36 @@ def of(runs: Runs) -> str:
     return _found(runs.python) if is_version(runs.python) else runs.python or sys.executable
 
 
-def required(runs: Runs, root: Path) -> tuple[str, ...]:
-    """What the environment of the repository in ``root`` is to have; empty where it needs none."""
-    lines = environments.own_requirements(root) if runs.own_requirements else runs.requirements
+Entries = Sequence[tuple[str, str]]
+
+
+def required(runs: Runs, root: Path, entries: Entries = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the environment of the repository in ``root`` is to have, empty where it needs none, and what to say of it.
+
+    Where it lists nothing itself, it is what its ``entries`` (command and folder) import.
+    """
+    lines, told = runs.requirements, ()
+    if runs.own_requirements:
+        listed = requirements.listed(root)
+        lines = requirements.imported(root, entries, of(runs)) if listed is None else listed
+        if listed is None and lines:
+            told = (f"it lists no requirements; by what it imports: {', '.join(lines)}",)
     if is_version(runs.python) and "torch" not in {*environments.names_of(lines), *environments.at_hand(of(runs))}:
         # The torch at hand is one for the Python at hand.
-        return (*lines, "torch")
-    return lines
+        lines = (*lines, "torch")
+    return lines, told
 
 
-def ready(runs: Runs, root: Path, folder: Path, tell: Callable[[str], None]) -> tuple[str, tuple[str, ...]]:
+def ready(
+    runs: Runs, root: Path, folder: Path, tell: Callable[[str], None], entries: Entries = ()
+) -> tuple[str, tuple[str, ...]]:
     """The interpreter for the repository in ``root``, with what is required, and what was done about that.
 
     Environments are kept in ``folder``. Where what a repository itself requires cannot be had, it is run without, and
     that is told. Raises :class:`Failed` where what the campaign requires cannot.
     """
     python = of(runs)
-    lines = required(runs, root)
+    lines, told = required(runs, root, entries)
     if not lines:
         return python, ()
     try:
@@ -54,7 +67,7 @@ def ready(runs: Runs, root: Path, folder: Path, tell: Callable[[str], None]) -> 
         if runs.own_requirements and not is_version(runs.python):
             return python, (f"run without what it requires: {error}",)
         raise
-    return made.python, tuple(f"environment: {text}" for text in made.told)
+    return made.python, tuple(f"environment: {text}" for text in (*told, *made.told))
 
 
 @functools.cache

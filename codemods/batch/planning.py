@@ -221,6 +221,7 @@ def plan_text(campaign: Campaign, plans: list[dict[str, Any]], *, verbose: bool 
         rules += f" but {', '.join(campaign.options.ignore)}"
     publish = campaign.publishing
     todo = sum(bool(one["next"]) for one in plans)
+    own = any(one.runs.own_requirements for one in campaign.repositories)
     settings = [
         f"{len(plans)} {'repository' if len(plans) == 1 else 'repositories'}, {todo} with something to do; "
         f"work in {campaign.work}",
@@ -229,6 +230,7 @@ def plan_text(campaign: Campaign, plans: list[dict[str, Any]], *, verbose: bool 
         else f"rules: {rules}; branch {campaign.commits.branch}, one commit",
         f"publish requires: {publish.require}; to {publish.remote or 'where each came from'}; "
         f"{'draft pull requests' if publish.draft else 'pull requests'} by {publish.client}",
+        *["what each repository requires itself is installed first, as far as it can be had"] * own,
     ]
     return "\n\n".join("\n".join(block) for block in (lines, seen, settings) if block) + "\n"
 

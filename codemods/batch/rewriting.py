@@ -77,9 +77,11 @@ def rewrite(job: Job, folder: Path, result: Path, git: Git, tell: Tell) -> dict[
     with tree_of(job, folder, git) as tree:
         tell("rewriting")
         applied = rewritten(tree)
+        entries = _entries(job, tree, applied) if applied.rewrites and job.runs.run else []
+        job = replace(job, entries=tuple((command, place) for command, place, _ in entries))
         facts = finish(job, tree, result, git, applied, None)
         if applied.rewrites and job.runs.run:
-            facts["entries"] = [list(entry) for entry in _entries(job, tree, applied)]
+            facts["entries"] = [list(entry) for entry in entries]
         return facts
 
 
@@ -142,7 +144,8 @@ def _runs_of_steps(job: Job, root: Path) -> Runs:
     """The settings of own steps: with the interpreter that the repository's scripts are run with."""
     if not (job.steps.before or job.steps.after):
         return job.runs
-    return replace(job.runs, python=interpreters.ready(job.runs, root, Path(job.environments), lambda _: None)[0])
+    python, _ = interpreters.ready(job.runs, root, Path(job.environments), lambda _: None, job.entries)
+    return replace(job.runs, python=python)
 
 
 def _evidence(verification: Verification | None, *, quoted: bool) -> Evidence | None:

@@ -65,7 +65,7 @@ globs = [{globs}]   # the repositories among the folders that fit, such as "~/co
 # reach = 480       # seconds in which ways are looked for to changes that the scripts do not reach; 0: none are
 # memory = "8G"     # each run, by default half of the machine's
 # device = "auto"   # "cuda": on a cluster, runs ask for a GPU
-# requirements = "requirements.txt"   # an environment of these is made by uv beside python; "own": each one's own
+# requirements = "requirements.txt"   # uv makes an environment of these beside python; "own": of each one's own
 # python = ""       # the interpreter that has torch, by default the one that codemod runs in; "3.10": uv finds it
 
 [steps]

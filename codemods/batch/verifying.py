@@ -116,7 +116,7 @@ def in_environment(job: Job, root: Path, tell: Tell) -> tuple[Settings, tuple[st
 
     Raises :class:`Failed` where what the campaign requires cannot be had.
     """
-    python, told = interpreters.ready(job.runs, root, Path(job.environments), tell)
+    python, told = interpreters.ready(job.runs, root, Path(job.environments), tell, job.entries)
     return replace(settings_of(job.runs), python=python), told
 
 

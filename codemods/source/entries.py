@@ -15,6 +15,8 @@ _COMMAND = re.compile(
 _CHANGE = re.compile(r"^[\s>$`*-]*cd\s+([\w./-]+)\s*(?:&&|;|`|$)")
 #: What a shell would act on, and what stands for something that the reader has to fill in.
 _NOT_LITERAL = re.compile(r"[|;&<>$`(){}\[\]*?~\\]|\.\.\.|path[/_]to|your[_-]|XXX")
+#: Asks for the arguments, and trains nothing.
+_HELP = re.compile(r"\s(-h|--help)(\s|$)")
 #: A path that only leads anywhere from the script's own folder.
 _FROM_HERE = re.compile(r"""^\s*sys\.path\.(?:append|insert)\(\s*(?:-?\d+\s*,\s*)?['"]\.\.(?:/|['"])""", re.MULTILINE)
 _MAIN = re.compile(r"""^if\s+__name__\s*==\s*['"]__main__['"]""", re.MULTILINE)
@@ -117,6 +119,7 @@ def _word(path: str) -> str:
 def _commands(readme: str, files: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """Commands that the README shows, by the script that they run: the command, and the folder to run it in."""
     found: dict[str, tuple[str, str]] = {}
+    explained: dict[str, tuple[str, str]] = {}
     folder = "."
     for line in readme.splitlines():
         change = _CHANGE.match(line)
@@ -134,9 +137,11 @@ def _commands(readme: str, files: Mapping[str, str]) -> dict[str, tuple[str, str
         head = rest.split()[0]
         for place in dict.fromkeys((folder, ".")):
             path = str(PurePosixPath(place, head)) if head.endswith(".py") else ""
-            if path in files and path not in found:
+            if path in files and _HELP.search(rest):
+                explained.setdefault(path, (shlex.quote(head), place))
+            elif path in files and path not in found:
                 found[path] = (shlex.quote(head) if _NOT_LITERAL.search(rest) else rest, place)
-    return found
+    return explained | found
 
 
 def _imported(text: str) -> set[str]:

@@ -13,9 +13,10 @@ import pytest
 
 from codemods.batch import interpreters
 from codemods.batch.campaign import Runs, read
-from codemods.batch.environments import Environment, own_requirements, ready
+from codemods.batch.environments import Environment, ready
 from codemods.batch.errors import CampaignError, Failed
 from codemods.batch.planning import plan
+from codemods.batch.requirements import imported, listed
 from tests.batch.tools import TRAIN, campaign_file, repository
 
 
@@ -118,11 +119,52 @@ def test_one_that_cannot_be_made_leaves_nothing(index: Path, tmp_path: Path) -> 
 
 
 def test_what_a_repository_requires_itself(tmp_path: Path) -> None:
-    assert own_requirements(tmp_path) == ()
+    assert listed(tmp_path) is None
     (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["a>1", "b"]\n')
-    assert own_requirements(tmp_path) == ("a>1", "b")
+    assert listed(tmp_path) == ("a>1", "b")
     (tmp_path / "requirements.txt").write_text("c\n")
-    assert own_requirements(tmp_path) == ("c",)
+    assert listed(tmp_path) == ("c",)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("setup.py", "from setuptools import setup\nsetup(name='x', install_requires=['a', 'b>1'])\n", ("a", "b>1")),
+        ("setup.py", "import setuptools\nNEEDS = ('a',)\nsetuptools.setup(install_requires=NEEDS)\n", ("a",)),
+        ("setup.py", "setup(install_requires=[line for line in open('x')])\n", None),
+        ("setup.py", "setup(install_requires=['a', read()])\n", ("a",)),
+        ("setup.py", "import os\nos._exit(3)\nsetup(name='x')\n", None),
+        ("setup.py", "setup(", None),
+        (
+            "setup.cfg",
+            "[options]\ninstall_requires =\n    a\n    b>1; python_version > '3'\n",
+            ("a", "b>1; python_version > '3'"),
+        ),
+        ("setup.cfg", "[options\n", None),
+        ("setup.cfg", "[flake8]\nmax-line-length = %(x)s\n", None),
+        ("pyproject.toml", "[project]\ndependencies = []\n", ()),
+        ("pyproject.toml", "[tool.black]\n", None),
+    ],
+)
+def test_what_older_files_list(tmp_path: Path, name: str, text: str, told: tuple[str, ...] | None) -> None:
+    (tmp_path / name).write_text(text)
+    assert listed(tmp_path) == told
+
+
+def test_without_a_list_it_is_what_the_scripts_import(index: Path, tmp_path: Path) -> None:
+    (tmp_path / "tree" / "src").mkdir(parents=True)
+    (tmp_path / "tree" / "train.py").write_text("import json, torch, helper, camp_one\nfrom sklearn_like import x\n")
+    (tmp_path / "tree" / "src" / "helper.py").write_text("import camp_unused\n")
+    (tmp_path / "tree" / "sklearn_like.py").touch()
+    (tmp_path / "tree" / "other.py").write_text("import camp_two\n")
+    entries = [("train.py --x 1", "."), ("gone.py", ".")]
+    assert imported(tmp_path / "tree", entries, sys.executable) == ("camp_one",)
+    runs = Runs(own_requirements=True)
+    python, told = interpreters.ready(runs, tmp_path / "tree", tmp_path / "environments", lambda _: None, entries)
+    assert answer(Environment(python), "import camp_one; print(camp_one.version)") == "2.0"
+    assert told == ("environment: it lists no requirements; by what it imports: camp_one",)
+    (tmp_path / "tree" / "requirements.txt").touch()
+    assert interpreters.ready(runs, tmp_path / "tree", tmp_path / "e", lambda _: None, entries) == (sys.executable, ())
 
 
 @pytest.mark.parametrize(
@@ -140,9 +182,9 @@ def test_a_lock_says_which_versions(tmp_path: Path, wanted: str, told: str) -> N
     versions = {"a": ["1.5"], "a-b": ["2.5"], "twice": ["1", "2"]}
     lines = [f'[[package]]\nname = "{name}"\nversion = "{one}"\n' for name, each in versions.items() for one in each]
     (tmp_path / "uv.lock").write_text("".join(lines))
-    assert own_requirements(tmp_path) == (told,)
+    assert listed(tmp_path) == (told,)
     (tmp_path / "uv.lock").write_text("no lock [")
-    assert own_requirements(tmp_path) == (wanted,)
+    assert listed(tmp_path) == (wanted,)
 
 
 def another_python() -> str:
@@ -164,7 +206,7 @@ def test_another_python_gets_a_torch_of_its_own(index: Path, tmp_path: Path) -> 
     code = "import sys, torch, camp_one; print(sys.version_info[1], torch.version, camp_one.version)"
     assert answer(Environment(python), code) == f"{version.partition('.')[2]} 9.0 1.0"
     assert told == ()
-    assert interpreters.required(Runs(python=version, requirements=("torch<8",)), tmp_path) == ("torch<8",)
+    assert interpreters.required(Runs(python=version, requirements=("torch<8",)), tmp_path) == (("torch<8",), ())
 
 
 def test_a_python_that_is_not_there_is_told(tmp_path: Path) -> None:

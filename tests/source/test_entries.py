@@ -62,6 +62,9 @@ or
         ("python missing.py", "train.py"),
         ("python ../train.py", "train.py"),
         ("see train_big.py", "train.py"),
+        ("python train_big.py -h", "train_big.py"),
+        ("python train_big.py --help\npython train_big.py --lr 1", "train_big.py --lr 1"),
+        ("python train_big.py --hidden 3", "train_big.py --hidden 3"),
     ],
 )
 def test_what_the_readme_says(readme: str, command: str) -> None:

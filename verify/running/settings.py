@@ -140,9 +140,8 @@ def script_command(script: str, arguments: Sequence[str], python: str, *, module
     """
     cwd = Path.cwd()
     if module:
-        place = cwd.joinpath(*script.split("."))
-        source = next((p for p in (place.with_suffix(".py"), place / "__main__.py") if p.is_file()), None)
-        return Command((python, "-m", script, *arguments), cwd, shlex.join(["-m", script, *arguments]), source)
+        words = ["-m", script, *arguments]
+        return Command((python, *words), cwd, shlex.join(words), _script_in(words, cwd))
     path = Path(script)
     if not path.exists():
         raise VerifyError(f"{script}: no such file")
@@ -203,7 +202,12 @@ def is_notebook(name: str) -> bool:
 
 
 def _script_in(words: Sequence[str], cwd: Path) -> Path | None:
-    """The first of ``words`` that names an existing script."""
+    """The file of the module that ``words`` start, or the first of them that names an existing script."""
+    if words[0] == "-m" and len(words) > 1:
+        place = cwd.joinpath(*words[1].split("."))
+        source = next((path for path in (place.with_suffix(".py"), place / "__main__.py") if path.is_file()), None)
+        if source is not None:
+            return source
     # pytest names a test behind its file.
     files = (word.partition("::")[0] for word in words)
     return next((cwd / file for file in files if file.endswith(".py") and (cwd / file).is_file()), None)

@@ -31,6 +31,13 @@ def test_a_module(folder: Path) -> None:
     assert command.argv == ("python", "-m", "pkg", "-v")
     assert command.script == folder / "pkg" / "__main__.py"
     assert script_command("elsewhere", [], "python", module=True).script is None
+    for text, script in (
+        ("-m pkg -v", "pkg/__main__.py"),
+        ("python -m train", "train.py"),
+        ("-m pytest train.py", "train.py"),
+    ):
+        assert entry_command(text, "python", folder).script == folder / script
+    assert entry_command("-m elsewhere", "python", folder).script is None
 
 
 @pytest.mark.parametrize("script", ["nowhere.py", "."])
