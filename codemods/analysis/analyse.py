@@ -1,23 +1,36 @@
-"""From files to findings: the selected rules decide on what the simulated runs of a tree have shown."""
+"""From files to findings: the selected rules decide on what the simulated runs of a tree have shown.
+
+What earlier processes have seen of the same tree is kept on disk.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, TypeVar
 
+from codemods.analysis import workers
 from codemods.analysis.programs import observe
 from codemods.analysis.project import Project, projects_of
-from codemods.analysis.stored import stored
 from codemods.proofs.mentions import with_bound_names
 from codemods.proofs.observations import Decision, Observation
 from codemods.proofs.soundness import Conduct, ending
 from codemods.rules import all_rules
 from codemods.rules.base import Rule
-from codemods.source.files import SourceFile
+from codemods.source.cache import Cache
+from codemods.source.files import SourceFile, digest_of
 from codemods.source.options import Options
 from codemods.terms.findings import Finding, Skipped, promoted
+
+_RESULTS = 8
+"""Of how many trees the whole result is kept: other states of this one, other targets and other options."""
+
+_AGE = 8
+"""After how many runs that did not ask for it what a job has shown is forgotten."""
+
+_T = TypeVar("_T")
 
 
 class Analysis(NamedTuple):
@@ -100,3 +113,42 @@ def selected_rules(options: Options) -> list[Rule]:
             continue
         chosen.append(rule)
     return chosen
+
+
+def stored(project: Project, options: Options, run: Callable[[], _T]) -> _T:
+    """What ``run`` returns for ``project``, or returned when the project and the options were the same."""
+    root = project.root
+    if project.overlay or root == root.parent or root == Path.home():
+        return run()
+    cache = Cache(root)
+    name = "result" + digest_of(f"{project.content} {options!r}".encode(errors="replace"))
+    known = cache.read(name)
+    if isinstance(known, tuple) and len(known) == 1:
+        return known[0]  # type: ignore[no-any-return]
+    jobs = _Jobs(cache, str(root))
+    found = run()
+    jobs.write()
+    cache.write(name, (found,))
+    cache.keep_newest("result", _RESULTS)
+    return found
+
+
+class _Jobs:
+    """What the jobs of a tree have shown, each with the number of runs since anybody asked for it."""
+
+    def __init__(self, cache: Cache, root: str) -> None:
+        self.cache = cache
+        self.root = root
+        found = cache.read("jobs")
+        self.known: dict[workers.Key, tuple[int, workers.Remembered]] = found if isinstance(found, dict) else {}
+        workers.remember({key: one for key, (_, one) in self.known.items() if key[0] == root})
+        workers.asked.clear()
+
+    def write(self) -> None:
+        """Keep them together with what this process has seen."""
+        kept = {}
+        for key, one in workers.remembered(self.root).items():
+            age = 0 if key in workers.asked or key not in self.known else self.known[key][0] + 1
+            if age <= _AGE:
+                kept[key] = (age, one)
+        self.cache.write("jobs", kept)

@@ -73,6 +73,11 @@ class Site:
                 return observation.facts
         return self.observations[0].facts
 
+    @property
+    def trail(self) -> tuple[TrailStep, ...]:
+        """The steps of the fact ``trail``, each once."""
+        return tuple(dict.fromkeys(TrailStep(*step) for step in self.facts.get("trail", ())))
+
     def any(self, name: str) -> bool:
         """Whether any observation has a true fact of that name."""
         return any(o.facts.get(name) for o in self.observations)

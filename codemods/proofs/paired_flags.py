@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from codemods.graph.model.nodes import Walk
-from codemods.proofs.observations import Site
+from codemods.proofs.observations import Decision, Site
 from codemods.terms.edits import DropArgument, Edit
 from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.spans import Span
@@ -41,7 +41,8 @@ def mended(promise: Promise, site: Site) -> tuple[Late, ...]:
 
 def paired(
     rule: str,
-    site: tuple[str, Span],
+    site: Site,
+    decision: Decision,
     promise: Promise,
     message: str,
     remedy: str,
@@ -49,22 +50,21 @@ def paired(
     edits: list[tuple[str, Edit]],
     dropped: list[Flag],
     *,
-    alone: bool,
     kept: str = "what is carried over from earlier steps",
     together: str = "the cut",
     uncovers: tuple[str, ...] = (),
     mends: tuple[Late, ...] = (),
     cuts: tuple[Lost, ...] = (),
 ) -> Iterator[Finding]:
-    """A finding and those for the flags that go with it; ``alone`` where the rule of the flags is not selected.
+    """A finding and those for the flags that go with it, unless the rule of the flags is ignored.
 
     ``kept`` says what the flags keep alive, ``together`` with what they go.
     """
-    path, span = site
+    alone = SURPLUS in decision.options.ignore
     drops: list[tuple[str, Edit]] = [(p, DropArgument(call, argument)) for p, _, call, argument in dropped]
     partners = () if alone else tuple((SURPLUS, p, statement.line) for p, statement, _, _ in dropped)
     yield Finding(
-        rule, path, span, promise, message, remedy, steps, (*edits, *drops), partners,
+        rule, site.path, site.span, promise, message, remedy, steps, (*edits, *drops), partners,
         uncovers=uncovers, mends=mends, cuts=cuts,
     )  # fmt: skip
     if alone:
@@ -79,7 +79,7 @@ def paired(
             f"drop the argument, together with {together}",
             steps,
             (drop,),
-            ((rule, path, span.line),),
+            ((rule, site.path, site.span.line),),
         )
 
 

@@ -1,13 +1,19 @@
-"""What formats for other programs list: findings that matter most first, and what could not be done, alike."""
+"""What formats for other programs list: findings that matter most first, and what could not be done, alike.
+
+Each with the name of its file from the root of the repository, and a fingerprint that outlives edits above it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from codemods.checking.reported import Reported
 from codemods.reports import Report
-from codemods.reports._repository import from_root, root
 from codemods.terms.findings import Finding, Promise
 
 #: What raises or grows without bound is an error. What costs memory and time is a warning, and advice may be wrong.
@@ -64,3 +70,45 @@ def found(report: Report) -> list[Reported]:
     if report.applied and report.dry_run:
         all_found += [Reported(finding, None) for finding in report.fixed]
     return sorted(all_found, key=lambda one: (one.finding.path, one.finding.span, one.finding.rule))
+
+
+class Fingerprints:
+    """Fingerprints of the findings of one report, each asked for once, in their order."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[tuple[str, str]] = Counter()
+
+    def __call__(self, finding: Finding, lines: Sequence[str]) -> str:
+        """Return the mark of ``finding`` among those of its file, of which ``lines`` are the text: rule and statement.
+
+        Of equal statements in one file only their order tells them apart.
+        """
+        words = " ".join(" ".join(lines[finding.span.line - 1 : finding.span.end_line]).split())
+        digest = hashlib.sha256(f"{finding.rule}\0{words}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        self._seen[finding.path, digest] += 1
+        return f"{digest}:{self._seen[finding.path, digest]}"
+
+
+def root() -> Path:
+    """Return the root of the repository around the working directory, or that directory where there is none.
+
+    On a runner of GitHub's it is what ``GITHUB_WORKSPACE`` says, if we are inside of it.
+    """
+    here = Path.cwd()
+    workspace = os.environ.get("GITHUB_WORKSPACE")
+    if workspace and here.is_relative_to(workspace):
+        return Path(workspace)
+    return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
+
+
+def from_root(path: str, base: Path) -> str | None:
+    """Return the name from ``base`` of a file that is shown as ``path``, with ``/``; None if it lies elsewhere."""
+    full = Path(os.path.abspath(path))
+    return full.relative_to(base).as_posix() if full.is_relative_to(base) else None
+
+
+def in_repository(path: str) -> str:
+    """Return the name of a file from the root of the repository that it is in, or from its folder if it is in none."""
+    full = Path(os.path.abspath(path))
+    base = next((folder for folder in full.parents if (folder / ".git").exists()), full.parent)
+    return full.relative_to(base).as_posix()

@@ -11,7 +11,7 @@ from codemods.manual.explain import PROMISES, Explanation, explain, reason, sour
 from codemods.reports import Report
 from codemods.reports._fitting import Fold, Section
 from codemods.reports._gfm import code, fenced, inline
-from codemods.reports._repository import in_repository
+from codemods.reports._listed import in_repository
 from codemods.rewriting.changes import Change, Hunk, patched
 from codemods.rules import UnknownRule
 from codemods.source.diffs import printable, unified_text

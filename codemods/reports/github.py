@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codemods.reports import Detail, Report
-from codemods.reports._repository import from_root, root
+from codemods.reports._listed import from_root, root
 from codemods.terms.findings import Finding, Promise, Skipped
 
 # The log shows a step's commands in this order; of each kind the first ten become annotations.

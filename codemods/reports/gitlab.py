@@ -9,9 +9,8 @@ import hashlib
 import json
 
 from codemods.reports import Detail, Report
-from codemods.reports._fingerprints import Fingerprints
 from codemods.reports._lines import Lines
-from codemods.reports._listed import listed
+from codemods.reports._listed import Fingerprints, listed
 
 _SEVERITIES = {"error": "major", "warning": "minor", "note": "info"}
 

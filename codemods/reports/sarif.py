@@ -18,9 +18,7 @@ from codemods import __version__
 from codemods.checking.reported import Reported
 from codemods.manual.explain import PROMISES, Explanation, explain, page, source_of_fact
 from codemods.reports import Detail, Report
-from codemods.reports._fingerprints import Fingerprints
-from codemods.reports._listed import LEVELS
-from codemods.reports._repository import from_root, root
+from codemods.reports._listed import LEVELS, Fingerprints, from_root, root
 from codemods.rewriting.changes import Hunk, patched
 from codemods.rewriting.single_fixes import Fix, fixes
 from codemods.rules import UnknownRule

@@ -15,7 +15,7 @@ from codemods.manual.explain import PROMISES
 from codemods.reports import Detail, Report
 from codemods.reports._gfm import code, fenced, inline
 from codemods.reports._lines import Lines
-from codemods.reports._repository import from_root, root
+from codemods.reports._listed import from_root, root
 from codemods.rewriting.changes import Hunk
 from codemods.rewriting.single_fixes import Fix, fixes
 from codemods.terms.counting import count_text

@@ -17,7 +17,7 @@ from codemods.proofs.syntax import FUNCTIONS
 from codemods.rules.base import Rule
 from codemods.source.walking import walk
 from codemods.terms.edits import Edit, WrapExpression
-from codemods.terms.findings import Finding, Promise, TrailStep
+from codemods.terms.findings import Finding, Promise
 
 
 class SiteRule(Rule):
@@ -67,15 +67,12 @@ class SiteRule(Rule):
             asked = {seen.facts["edits"] for seen in site.observations}
             edits = tuple((site.path, edit) for edit in asked.pop()) if len(asked) == 1 else ()
             promise = facts["promise"] if edits else Promise.ADVICE
-            yield Finding(
-                self.name,
-                site.path,
-                site.span,
-                promise,
+            yield self.finding(
+                site,
                 facts["message"],
                 facts["remedy"],
-                tuple(dict.fromkeys(TrailStep(*step) for step in facts["trail"])),
                 edits,
+                promise=promise,
                 opt_in=self.opt_in,
                 mends=mended(promise, site),
                 uncovers=self.uncovers,

@@ -11,8 +11,8 @@ from codemods.graph.model.facts.operations import KEEPS_SHAPE
 from codemods.graph.model.facts.saved import SAVES_NOTHING
 from codemods.graph.model.kinds import Marked, NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk
+from codemods.graph.model.paths import words
 from codemods.graph.model.trace import Mark, Trace
-from codemods.graph.model.words import words
 from codemods.proofs.blocks import meeting
 from codemods.proofs.marks import concerns, hooked, may_touch_gradients
 from codemods.proofs.observations import Observation

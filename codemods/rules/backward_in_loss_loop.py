@@ -158,17 +158,8 @@ class BackwardInLossLoop(Rule):
             TrailStep(site.path, site.span.line, "kept here" if retains else "freed here"),
             TrailStep(site.path, site.span.line, "used again here, in the next iteration"),
         )
-        return Finding(
-            self.name,
-            site.path,
-            site.span,
-            promise,
-            message,
-            remedy,
-            trail,
-            tuple((site.path, e) for e in edits),
-            mends=mended(promise, site),
-        )
+        made = [(site.path, edit) for edit in edits]
+        return self.finding(site, message, remedy, made, promise=promise, trail=trail, mends=mended(promise, site))
 
 
 # reading a run

@@ -14,9 +14,10 @@ from typing import Any
 
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
-from codemods.proofs.observations import Decision, Observation, Shows
+from codemods.proofs.observations import Decision, Observation, Shows, Site
 from codemods.source.gates import Form
-from codemods.terms.findings import Finding, Promise
+from codemods.terms.edits import Edit
+from codemods.terms.findings import Finding, Promise, TrailStep
 
 
 class Rule:
@@ -46,5 +47,20 @@ class Rule:
     def seen(
         self, file: ParsedFile, node: ast.AST, shows: Shows, kind: enum.Enum | None = None, /, **facts: Any
     ) -> Observation:
-        """An observation of this rule at a node."""
         return Observation(self.name, file.path, file.span(node), shows, kind, facts)
+
+    def finding(
+        self,
+        site: Site,
+        message: str,
+        remedy: str = "",
+        edits: Iterable[tuple[str, Edit]] = (),
+        *,
+        promise: Promise = Promise.ADVICE,
+        trail: Iterable[TrailStep] | None = None,
+        **more: Any,
+    ) -> Finding:
+        """A finding of this rule at ``site``, by default with the trail that was observed; ``more`` are its further
+        fields."""
+        steps = site.trail if trail is None else tuple(trail)
+        return Finding(self.name, site.path, site.span, promise, message, remedy, steps, tuple(edits), **more)

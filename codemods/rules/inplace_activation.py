@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from codemods.graph.model.facts.layers import MODULES_WITH_PARAMETERS
 from codemods.graph.model.kinds import WRITTEN, Marked, NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk
+from codemods.graph.model.paths import words
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Alteration, Trace
 from codemods.graph.model.values import Tensor
-from codemods.graph.model.words import words
 from codemods.proofs.observations import Observation
 from codemods.proofs.reach import maybe_frozen, reached_surely, savers
 from codemods.proofs.syntax import called

@@ -98,11 +98,10 @@ class MissingZeroGrad(Rule):
         for name in sorted({o.facts["optimizer"] for o in observations}):
             for site in sites([o for o in observations if o.facts["optimizer"] == name]):
                 if site.shows == {Shows.BRANCH}:
-                    yield Finding(
-                        self.name, site.path, site.span, Promise.ADVICE,
+                    yield self.finding(
+                        site,
                         f"this branch steps with `{name}` and never clears its gradients; another branch clears them",
-                        "", _trail([site.facts]),
-                    )  # fmt: skip
+                    )
                 elif site.faulty:
                     faults[site.path, site.span].append({**site.facts, "several": site.any("several")})
         for (path, span), found in faults.items():

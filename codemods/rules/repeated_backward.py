@@ -24,7 +24,7 @@ from codemods.proofs.blocks import (
 from codemods.proofs.early_changes import late
 from codemods.proofs.marks import backward_runs_code, changes_gradients, clearings, clears, sees_each_backward
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
-from codemods.proofs.paired_flags import SURPLUS, advised, flags, mended, paired, weakest
+from codemods.proofs.paired_flags import advised, flags, mended, paired, weakest
 from codemods.proofs.reach import reached_surely, reads_value
 from codemods.rules.base import Rule
 from codemods.terms.edits import Edit, MoveStatement, RemoveStatement
@@ -108,11 +108,10 @@ class RepeatedBackward(Rule):
     # deciding
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        alone = SURPLUS in decision.options.ignore
         for site in sites(observations):
-            yield from self._findings(site, alone=alone)
+            yield from self._findings(site, decision)
 
-    def _findings(self, site: Site, *, alone: bool) -> Iterator[Finding]:
+    def _findings(self, site: Site, decision: Decision) -> Iterator[Finding]:
         about = site.facts
         line = about["first"][1]
         trail = (
@@ -123,7 +122,7 @@ class RepeatedBackward(Rule):
         if about["why"] == "fills":
             short = (*trail[:1], station(about["first"], "retained here"))
             message = "this backward only fills .grad, which is cleared unused: autograd.grad of the same loss follows"
-            yield Finding(self.name, site.path, site.span, Promise.ADVICE, message, "drop the backward", short)
+            yield self.finding(site, message, "drop the backward", trail=short)
             return
         message = f"the same loss was back-propagated in line {line} and no new forward stands between"
         if about["raises"]:
@@ -137,14 +136,14 @@ class RepeatedBackward(Rule):
         remedy = "one backward, after both zero_grad and before both steps" if len(about["edits"]) > 1 else "drop it"
         yield from paired(
             self.name,
-            (site.path, site.span),
+            site,
+            decision,
             promise,
             message,
             remedy,
             trail,
             [(site.path, edit) for edit in about["edits"]],
             about["flags"],
-            alone=alone,
             kept="the graph for a second backward of the same loss",
             together="the second backward",
             mends=mended(promise, site),

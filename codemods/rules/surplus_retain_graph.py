@@ -130,15 +130,13 @@ class SurplusRetainGraph(Rule):
             message = (
                 f"{name}=True keeps the graph of this {walker}, and no later backward in the tree uses it; {advice}"
             )
-        yield Finding(
-            self.name,
-            site.path,
-            site.span,
-            Promise.ADVICE if advice else promise,
+        yield self.finding(
+            site,
             message,
             f"drop `{name}=True`" if edits else f"call it without `{name}=True`",
-            tuple(trail),
             edits,
+            promise=Promise.ADVICE if advice else promise,
+            trail=trail,
             likely=promise if advice and edits else None,
         )
 

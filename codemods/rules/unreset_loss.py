@@ -13,7 +13,7 @@ from codemods.graph.model.values import nodes_of
 from codemods.proofs.blocks import parting, stepped_between, suites_around
 from codemods.proofs.early_changes import late
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
-from codemods.proofs.paired_flags import SURPLUS, advised, flags, mended, paired, weakest
+from codemods.proofs.paired_flags import advised, flags, mended, paired, weakest
 from codemods.proofs.reach import reached_surely, reads_value
 from codemods.proofs.syntax import FUNCTIONS, free_name
 from codemods.rules.base import Rule
@@ -128,14 +128,14 @@ class UnresetLoss(Rule):
             return
         yield from paired(
             self.name,
-            (site.path, site.span),
+            site,
+            decision,
             promise,
             message,
             about["remedy"],
             trail,
             [(site.path, edit) for edit in about["edits"]],
             about["flags"],
-            alone=SURPLUS in decision.options.ignore,
             kept="the graphs of earlier steps",
             together="the reset",
             uncovers=("summed-micro-batches",),

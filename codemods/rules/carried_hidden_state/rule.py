@@ -11,7 +11,7 @@ from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.carried_told import by_statement, too_late, trail
 from codemods.proofs.detaching import detaching, stands_behind
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
-from codemods.proofs.paired_flags import SURPLUS, Flag, flags, once, paired
+from codemods.proofs.paired_flags import Flag, flags, once, paired
 from codemods.proofs.repackaging import broken_helpers
 from codemods.rules.base import Rule
 from codemods.rules.carried_hidden_state.fresh_state import fresh_state
@@ -165,24 +165,19 @@ class CarriedHiddenState(Rule):
         if window:
             where = f"until the backward of line {window}, which runs in some iterations only, reaches both"
             remedy = "detach it after that backward"
-        return Finding(
-            self.name, site.path, site.span, Promise.ADVICE,
-            f"{name} {goes} into the next step with the graph of this one{freed} {where}",
-            remedy, tuple(TrailStep(*step) for step in site.facts["trail"]),
-        )  # fmt: skip
+        message = f"{name} {goes} into the next step with the graph of this one{freed} {where}"
+        return self.finding(site, message, remedy)
 
     def _mended(self, site: Site) -> Finding:
         name = site.facts["name"]
-        return Finding(
-            self.name,
-            site.path,
-            site.span,
-            Promise.REPAIR,
+        return self.finding(
+            site,
             f"type({name}) is never Variable since PyTorch 0.4, so this helper unpacks the state to "
             "numbers and raises instead of detaching it",
             f"ask isinstance({name}, torch.Tensor) and detach",
-            (TrailStep(site.path, site.span.line, "the state should be cut here"),),
-            tuple((site.path, edit) for edit in site.facts["edits"]),
+            ((site.path, edit) for edit in site.facts["edits"]),
+            promise=Promise.REPAIR,
+            trail=[TrailStep(site.path, site.span.line, "the state should be cut here")],
         )
 
     def _cut(self, site: Site, decision: Decision, joint: Iterable[Flag] = ()) -> Iterator[Finding]:
@@ -213,16 +208,11 @@ class CarriedHiddenState(Rule):
         else:
             message = f"{name} {goes} into the next step with the graph of this one, which backward() has freed"
         remedy = "make a fresh state at the top of forward" if reinit else "detach it where the step ends"
-        steps = tuple(dict.fromkeys(TrailStep(*step) for step in facts["trail"]))
         if not edits or any(not reinit and f["cut"] is None for f in found):
-            yield Finding(
-                self.name, site.path, site.span, Promise.ADVICE,
-                f"{message}; where the step ends it has no name that could be detached", "", steps,
-            )  # fmt: skip
+            yield self.finding(site, f"{message}; where the step ends it has no name that could be detached")
             return
-        alone = SURPLUS in decision.options.ignore
         yield from paired(
-            self.name, (site.path, site.span), promise, message, remedy, steps, edits, dropped, alone=alone,
+            self.name, site, decision, promise, message, remedy, site.trail, edits, dropped,
             mends=tuple(dict.fromkeys(pair for f in found for pair in f["late"])),
         )  # fmt: skip
 

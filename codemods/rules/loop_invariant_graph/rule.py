@@ -15,7 +15,7 @@ from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import Parting, meeting, parting, stepped_between
 from codemods.proofs.early_changes import late
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
-from codemods.proofs.paired_flags import SURPLUS, advised, flags, mended, paired, weakest
+from codemods.proofs.paired_flags import advised, flags, mended, paired, weakest
 from codemods.proofs.reach import reached_surely, reaches_one_of
 from codemods.proofs.turns import crossed, in_some_turns
 from codemods.rules.base import Rule
@@ -137,9 +137,8 @@ class LoopInvariantGraph(Rule):
     # deciding
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        alone = SURPLUS in decision.options.ignore
         for site in sites(observations, _Site.GRAPH):
-            yield from self._findings(site, alone=alone)
+            yield from self._findings(site, decision)
         for site in sites(observations, _Site.COPY):
             edits = [(path, WrapExpression(span, "", ".detach()")) for path, span in _of_all(site, "call")]
             line = site.facts["again"][1]
@@ -151,11 +150,9 @@ class LoopInvariantGraph(Rule):
                 f"this copy of parameters is attached: the backward of line {line} goes through it in every iteration, "
                 "back into the parameters that it was copied from"
             )
-            yield Finding(
-                self.name, site.path, site.span, Promise.BEHAVIOUR, message, "detach the copy", trail, tuple(edits)
-            )
+            yield self.finding(site, message, "detach the copy", edits, promise=Promise.BEHAVIOUR, trail=trail)
 
-    def _findings(self, site: Site, *, alone: bool) -> Iterator[Finding]:
+    def _findings(self, site: Site, decision: Decision) -> Iterator[Finding]:
         facts_ = site.facts
         trail = (
             TrailStep(site.path, site.span.line, "graph produced here, once"),
@@ -184,14 +181,14 @@ class LoopInvariantGraph(Rule):
         ]
         yield from paired(
             self.name,
-            (site.path, site.span),
+            site,
+            decision,
             promise,
             message,
             facts_["remedy"],
             trail,
             edits,
             facts_["flags"],
-            alone=alone,
             kept="a graph from before the loop",
             together="the move",
             mends=mended(promise, site),

@@ -9,7 +9,7 @@ from codemods.proofs.early_changes import Group, early_changes
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
 from codemods.rules.base import Rule
 from codemods.rules.step_between_backwards.remedies import Remedy
-from codemods.terms.edits import Edit, MoveStatement
+from codemods.terms.edits import MoveStatement
 from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.spans import Span
 
@@ -99,18 +99,16 @@ class StepBetweenBackwards(Rule):
             f"{doer} parameters in place through which the loss of line {late_line} was built before: its backward "
             "needs their old values and raises"
         )
-        edits: tuple[tuple[str, Edit], ...] = ()
-        partners: tuple[tuple[str, str, int], ...] = ()
         if fix is None:
             why = next((o.facts["why"] for o in site.observations if o.facts["why"]), "")
             message += f"; {why}" if why else ""
             remedy = "back-propagate every loss before the first step, or build the later loss after it"
-            return Finding(self.name, site.path, site.span, Promise.ADVICE, message, remedy, trail)
+            return self.finding(site, message, remedy, trail=trail)
         edits = tuple((site.path, MoveStatement(Span(*t), Span(*a), w, n)) for t, a, w, n in fix["moves"])
         partners = tuple((self.name, site.path, line) for line in first["others"])
         mends = tuple((late, o.facts["changed"]) for o in site.observations for late in o.facts["walks"])
-        return Finding(
-            self.name, site.path, site.span, Promise.REPAIR, message, fix["remedy"], trail, edits, partners, mends=mends
+        return self.finding(
+            site, message, fix["remedy"], edits, promise=Promise.REPAIR, trail=trail, partners=partners, mends=mends
         )
 
 

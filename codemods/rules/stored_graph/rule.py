@@ -13,7 +13,7 @@ from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.carried_told import by_statement, too_late, trail
 from codemods.proofs.detaching import detaching, stands_behind
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
-from codemods.proofs.paired_flags import SURPLUS, flags, paired
+from codemods.proofs.paired_flags import flags, paired
 from codemods.proofs.reach import opaque, reach
 from codemods.proofs.sums import averages
 from codemods.proofs.turns import crossed
@@ -343,16 +343,12 @@ class StoredGraph(Rule):
         doubtful = next((f for f in found if f["how"] == facts["how"] and f["edits"] is None), None)
         if not edits or doubtful is not None:
             advice = (doubtful or facts).get("advice", _UNCERTAIN)
-            yield Finding(
-                self.name, site.path, site.span, Promise.ADVICE,
-                f"{message}; {advice}", "", steps,
-            )  # fmt: skip
+            yield self.finding(site, f"{message}; {advice}", trail=steps)
             return
         dropped = list(dict.fromkeys(flag for f in found for flag in f["flags"]))
-        alone = SURPLUS in decision.options.ignore
         remedy = f"detach {facts['where']}" if facts["how"] == "running" else f"detach it {facts['where']}"
         yield from paired(
-            self.name, (site.path, site.span), promise, message, remedy, steps, edits, dropped, alone=alone,
+            self.name, site, decision, promise, message, remedy, steps, edits, dropped,
             mends=tuple(dict.fromkeys(pair for f in found for pair in f.get("late", ()))),
         )  # fmt: skip
 

@@ -93,11 +93,8 @@ class SummedMicroBatches(Rule):
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
         for site in sites(observations):
             if site.shows == {Shows.ADVICE}:
-                yield Finding(
-                    self.name,
-                    site.path,
-                    site.span,
-                    Promise.ADVICE,
+                yield self.finding(
+                    site,
                     "the losses of several forwards are summed through a function before this one backward: all their "
                     "graphs are alive until then",
                     "back-propagate the loss of each forward on its own and return it without its graph",
@@ -112,15 +109,13 @@ class SummedMicroBatches(Rule):
             station(facts["summed"], "carried on in a sum here"),
             TrailStep(site.path, site.span.line, "freed here, all at once"),
         )
-        return Finding(
-            self.name,
-            site.path,
-            site.span,
-            Promise.EQUIVALENT,
+        return self.finding(
+            site,
             "each summed loss has a forward of its own, and all their graphs are alive until this one backward",
             "back-propagate each loss in the loop, keep the total without its graph",
-            trail,
-            tuple((site.path, edit) for edit in facts["edits"]),
+            ((site.path, edit) for edit in facts["edits"]),
+            promise=Promise.EQUIVALENT,
+            trail=trail,
         )
 
 

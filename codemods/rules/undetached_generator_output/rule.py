@@ -13,7 +13,7 @@ from codemods.graph.model.trace import Forward, Trace
 from codemods.proofs.early_changes import late
 from codemods.proofs.gradients import Lives, leaf_masks
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
-from codemods.proofs.paired_flags import SURPLUS, Late, paired
+from codemods.proofs.paired_flags import Late, paired
 from codemods.proofs.reach import folds
 from codemods.proofs.turns import crossed
 from codemods.rules.base import Rule
@@ -153,20 +153,18 @@ class UndetachedGeneratorOutput(Rule):
                 continue
             done.add((site.path, site.span))
             name = site.facts["name"]
-            yield Finding(
-                self.name, site.path, site.span, Promise.ADVICE,
+            yield self.finding(
+                site,
                 f"this loss computes gradients for what made `{name}`, which are discarded; its origin cannot be seen: "
                 "if it is a tensor, detach it for this loss",
-                "", tuple(dict.fromkeys(TrailStep(*step) for step in site.facts["trail"])),
-            )  # fmt: skip
+            )
         for site in sites(observations, _Site.SHARED):
             if (site.path, site.span) not in done:
-                yield Finding(
-                    self.name, site.path, site.span, Promise.ADVICE,
+                yield self.finding(
+                    site,
                     "one output serves two losses with separate optimizers, so one loss back-propagates into "
                     "parameters that only the other trains; it needs a second forward over the detached input",
-                    "", tuple(dict.fromkeys(TrailStep(*step) for step in site.facts["trail"])),
-                )  # fmt: skip
+                )
 
     def _finding(self, site: Site, decision: Decision) -> Iterator[Finding]:
         found = [o.facts for o in site.observations]
@@ -184,17 +182,16 @@ class UndetachedGeneratorOutput(Rule):
         kept = Promise.EQUIVALENT if any(facts["folds"] for facts in found) else Promise.EXACT
         promise = Promise.REPAIR if mends else kept
         remedy = f"detach `{name}` for this loss"
-        alone = SURPLUS in decision.options.ignore
         yield from paired(
             self.name,
-            (site.path, site.span),
+            site,
+            decision,
             promise,
             message,
             remedy,
             steps,
             edits,
             flags,
-            alone=alone,
             kept=f"the graph that `{name}` was made by",
             mends=mends,
             cuts=tuple(dict.fromkeys(cut for facts in found for cut in facts["cuts"])),

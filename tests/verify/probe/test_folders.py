@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.verify.probe.tools import forked
-from verify.probe.folders import Folders
+from verify.probe.files import Folders
 
 SCRIPT = """\
 import os, pathlib, shutil, torch

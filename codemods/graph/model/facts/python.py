@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codemods.graph.model.words import words
+from codemods.graph.model.paths import words
 
 CALLING_LATER = words("weakref.finalize weakref.ref atexit.register threading.Timer signal.signal")
 """Functions of Python that call what they get at a moment that is not followed (docs)."""

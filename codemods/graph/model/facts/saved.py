@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codemods.graph.model.words import words
+from codemods.graph.model.paths import words
 
 SAVES_NOTHING = words(
     """

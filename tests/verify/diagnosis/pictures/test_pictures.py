@@ -14,9 +14,9 @@ from verify.diagnosis.evidence import Sources
 from verify.diagnosis.folded import Box, Edge, Graph, Held, Walk
 from verify.diagnosis.pictures import graphviz, layout, svg
 from verify.diagnosis.pictures.reading import MOST, around, graph_of
-from verify.diagnosis.pictures.tree import tree
+from verify.diagnosis.reports.text import tree
 from verify.measured.values import Site
-from verify.probe.doctor.folding import fold
+from verify.probe.doctor.picture import fold
 
 
 def box(line: int, **fields: Any) -> Box:
