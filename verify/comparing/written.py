@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from verify.comparing.gaps import Gap, alike, quoted, values_gap
 from verify.comparing.numbers import TOTALS, read, unlike
-from verify.measured.records import Record, Written
+from verify.measured.records import FileKind, Record, Written
 
 _ENDED = "the runs ended at different places"
 #: The digits of a day and a time, or of seconds since 1970.
@@ -134,11 +134,11 @@ def _kind(path: str) -> str:
 def _file(mine: Written, theirs: Written, key: str, *, whole: bool) -> Iterator[Gap]:
     if mine.kind != theirs.kind:
         yield Gap("files", key, f"{mine.path} holds something else", math.inf)
-    elif mine.kind == "text":
+    elif mine.kind is FileKind.TEXT:
         # Where the runs ended at different places, the last line may be cut off.
         kept = slice(None) if whole else slice(-1)
         yield from _lines("files", key, mine.lines[kept], theirs.lines[kept], whole=whole, path=mine.path)
-    elif mine.kind == "bytes":
+    elif mine.kind is FileKind.BYTES:
         if mine.tensors.digest == theirs.tensors.digest:
             yield Gap("files", key)
         else:

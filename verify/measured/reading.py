@@ -16,6 +16,7 @@ from verify.measured.records import (
     Backward,
     Caught,
     Census,
+    FileKind,
     Forwards,
     Holder,
     Loss,
@@ -29,7 +30,7 @@ from verify.measured.records import (
     Waiting,
     Written,
 )
-from verify.measured.steered import Driven, Observed, Stop, Stopped
+from verify.measured.steered import Driven, Knob, KnobKind, Observed, Stop, Stopped
 from verify.measured.values import Site, Trouble, TroubleKind, Values
 
 _NO_SECRETS = Secrets(())
@@ -255,7 +256,7 @@ class _Reading:
         self.record.capped.append(event)
 
     def knob(self, event: dict[str, Any]) -> None:
-        self.record.knobs.append(event)
+        self.record.knobs.append(Knob(KnobKind(event["kind"]), event["path"], event["line"], event["turns"]))
 
     def left(self, event: dict[str, Any]) -> None:
         self.record.left.append(event)
@@ -347,12 +348,12 @@ def _fields(event: Mapping[str, Any], names: str) -> dict[str, Any]:
 
 
 def _written(event: Mapping[str, Any]) -> Written:
-    kind = event["kind"]
+    kind = FileKind(event["kind"])
     return Written(
         event["path"],
         kind,
         tuple(event.get("names", ())),
-        _values(event) if kind == "tensors" else Values(event.get("digest", ""), 0),
+        _values(event) if kind is FileKind.TENSORS else Values(event.get("digest", ""), 0),
         _numbers(event),
         tuple(event.get("lines", ())),
         event.get("texts", {}),

@@ -79,12 +79,13 @@ The events and their fields:
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from verify.measured.steered import Driven, Observed, Stopped
+from verify.measured.steered import Driven, Knob, Observed, Stopped
 from verify.measured.values import Site, Trouble, Values
 
 VERSION = 1
@@ -144,12 +145,21 @@ class Tensors(NamedTuple):
     initial: Values | None
 
 
+class FileKind(str, enum.Enum):
+    """What is known of the contents of a file."""
+
+    TENSORS = "tensors"
+    TEXT = "text"
+    BYTES = "bytes"
+    """Only a digest."""
+
+
 class Written(NamedTuple):
     """A file as it was written: ``tensors`` by their ``names``, ``numbers`` and ``texts`` by theirs, the ``lines`` of a
-    text, or the digest of something else; ``kind`` as above."""
+    text, or the digest of something else."""
 
     path: str
-    kind: str
+    kind: FileKind
     names: tuple[str, ...]
     tensors: Values
     numbers: Mapping[str, float]
@@ -321,7 +331,7 @@ class Record:
     #: What the doctor's part of the probe saw, as it was written.
     diagnoses: list[dict[str, Any]] = field(default_factory=list)
     #: What the run's own knobs did, functions that it called at its end, and lines that only these calls reached.
-    knobs: list[dict[str, Any]] = field(default_factory=list)
+    knobs: list[Knob] = field(default_factory=list)
     driven: list[Driven] = field(default_factory=list)
     #: What was left out, by the events; what went into that; where the program stopped for want of something.
     left: list[dict[str, Any]] = field(default_factory=list)

@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any, NamedTuple
 
 from verify.measured.values import Site, Trouble, Values
+
+
+class KnobKind(str, enum.Enum):
+    """What a knob of the run's own did."""
+
+    LOOP = "loop"
+    """It ended a loop."""
+    BOUND = "bound"
+    """It took a bound for met."""
+    BATCH = "batch"
+    """It made batches smaller."""
+
+
+class Knob(NamedTuple):
+    """A knob that did something, at a line as read; ``turns`` is what it allowed."""
+
+    kind: KnobKind
+    path: str
+    line: int
+    turns: int
 
 
 class Observed(NamedTuple):

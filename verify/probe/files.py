@@ -1,5 +1,5 @@
-"""What the script changes in its tree: what it writes to files (tensors, lines of texts, arrays; else a digest), and the
-folders that it makes or removes, the files that it removes or moves, and modes."""
+"""What the script changes in its tree: what it writes to files (tensors, lines of texts, arrays; else a digest), which
+folders it makes or removes, which files it removes or moves, and modes."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from . import stops, values
 from .guard import Write
+from .making import Is
 from .observing import Observer
 from .sites import Tree
 
@@ -130,7 +131,7 @@ class Leaving:
         return {**event, **search, "told": values.told(one["recipe"])}
 
     def _likely(self, one: dict[str, Any]) -> Any:
-        skeleton = next(values.skeletons(one["form"], ()), {"options": [{"is": values.HOLLOW}]})
+        skeleton = next(values.skeletons(one["form"], ()), {"options": [{"is": Is.HOLLOW}]})
         return _chosen({0: skeleton}, self._begun(one, skeleton))[0]
 
     # The trial.
@@ -138,7 +139,7 @@ class Leaving:
     def _searched(self, number: int, one: dict[str, Any]) -> None:
         """Choose the recipe with which the program comes furthest."""
         until, best = time.monotonic() + _WALL, _Score()
-        one.update(recipe={"is": values.HOLLOW}, skeleton=None, picks=[])
+        one.update(recipe={"is": Is.HOLLOW}, skeleton=None, picks=[])
         for skeleton in itertools.islice(values.skeletons(one["form"], self._modules()), _SKELETONS):
             ways = {number: skeleton}
             picks, score = self._climbed(ways, self._begun(one, skeleton), until)
@@ -232,7 +233,7 @@ class Leaving:
         os.waitpid(pid, 0)
         trains = max(min(marks.count(b"S"), _STEPS), min(marks.count(b"B"), _BACKWARDS) * _STEPS // _BACKWARDS)
         # What does nothing is only put off by the next that does nothing.
-        wants = b"M" in marks and values.HOLLOW not in repr(_chosen(ways, picks))
+        wants = b"M" in marks and Is.HOLLOW.value not in repr(_chosen(ways, picks))
         return _Score(marks.count(b"W"), trains, marks.count(b"L"), wants)
 
     def _go_on(self, writing: int) -> None:

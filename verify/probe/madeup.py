@@ -185,9 +185,9 @@ class Made:
         numbered = enumerate(recipe["made"].items(), 1)
         return (), {
             name: self._construct(each["how"]["maker"], each["how"]["arguments"])
-            if each["is"] == "object"
+            if each["is"] == making.Is.OBJECT
             else self._drive.alive(name)
-            if each["is"] == "alive"
+            if each["is"] == making.Is.ALIVE
             else making.make(each, number)
             for number, (name, each) in numbered
         }

@@ -6,6 +6,7 @@ the same. Values come from a random stream of their own.
 
 from __future__ import annotations
 
+import enum
 import inspect
 import itertools
 from collections.abc import Iterator
@@ -22,6 +23,29 @@ _TENSORS = ("tensor", "labels")
 _SHAPED = (*_TENSORS, "module", "criterion", "optimizer", "loader")
 _FIXED: dict[str, Any] = {"float": 0.5, "device": "cpu", "criterion": None, "dict": {}, "none": None}
 _MOST_ROLES = 16
+
+
+class Is(str, enum.Enum):
+    """What a recipe makes; the words of the JSON that both programs are given."""
+
+    TENSOR = "tensor"
+    ARRAY = "array"
+    VALUE = "value"
+    OPTIONS = "options"
+    OBJECT = "object"
+    ALIVE = "alive"
+    CRITERION = "criterion"
+    MODULE = "module"
+    OPTIMIZER = "optimizer"
+    LOADER = "loader"
+    SAMPLES = "samples"
+    PARTS = "parts"
+    HOLLOW = "hollow"
+    """Something that does nothing, whatever is asked of it."""
+    BOOL = "bool"
+    FLOAT = "float"
+    TEXT = "text"
+    TEXTS = "texts"
 
 
 def calls(hints: dict[str, Any], owner: Any) -> Iterator[dict[str, Any]]:
@@ -97,18 +121,18 @@ def _recipe(role: str, hint: dict[str, Any], tensor: tuple[Any, str, int], attac
     if role in _TENSORS:
         whole = role == "labels" or kind == "int64"
         made = {"shape": list(shape), "type": "int64" if whole else kind, "below": most or 2 if whole else 0}
-        return {"is": "tensor", **made, "attached": attached and not whole}
+        return {"is": Is.TENSOR, **made, "attached": attached and not whole}
     if role in ("module", "optimizer", "loader"):
-        return {"is": role, "shape": list(shape), "type": kind, "below": most}
+        return {"is": Is(role), "shape": list(shape), "type": kind, "below": most}
     if role == "options":
         values = {name: size if value is None else value for name, value in hint["values"].items()}
-        return {"is": "options", "values": values}
+        return {"is": Is.OPTIONS, "values": values}
     if role in ("int", "bool", "text"):
         values = {"int": size, "bool": size != _SIZES[0], "text": (hint["texts"] or ["a"])[0]}
-        return {"is": "value", "value": values[role]}
+        return {"is": Is.VALUE, "value": values[role]}
     if role == "object":
-        return {"is": "object", "how": hint["objects"][0]}
-    return {"is": role} if role in ("criterion", "alive") else {"is": "value", "value": _FIXED.get(role)}
+        return {"is": Is.OBJECT, "how": hint["objects"][0]}
+    return {"is": Is(role)} if role in ("criterion", "alive") else {"is": Is.VALUE, "value": _FIXED.get(role)}
 
 
 def call(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -121,19 +145,19 @@ def make(recipe: dict[str, Any], number: int) -> Any:
     """What ``recipe`` describes; ``number`` is the parameter's, which seeds its values."""
     import torch
 
-    kind = recipe["is"]
-    if kind == "tensor":
+    kind = Is(recipe["is"])
+    if kind is Is.TENSOR:
         return _tensor(recipe, number)
-    if kind == "value":
+    if kind is Is.VALUE:
         return recipe["value"]
-    if kind == "options":
+    if kind is Is.OPTIONS:
         import argparse
 
         return argparse.Namespace(**recipe["values"])
-    if kind == "criterion":
+    if kind is Is.CRITERION:
         return torch.nn.MSELoss()
     size = (recipe["shape"] or [1])[-1]
-    if kind == "loader":
+    if kind is Is.LOADER:
         batch = {**recipe, "attached": False}
         labels = {"shape": recipe["shape"][:1], "type": "int64", "below": 2, "attached": False}
         return [(_tensor(batch, number + turn), _tensor(labels, number + turn)) for turn in range(2)]
@@ -143,7 +167,7 @@ def make(recipe: dict[str, Any], number: int) -> Any:
     with torch.no_grad():
         for parameter in layer.parameters():
             parameter.copy_(_stream(parameter.shape, number) / size)
-    return layer if kind == "module" else torch.optim.SGD(layer.parameters(), lr=0.1)
+    return layer if kind is Is.MODULE else torch.optim.SGD(layer.parameters(), lr=0.1)
 
 
 def _tensor(recipe: dict[str, Any], number: int) -> Any:
@@ -169,19 +193,19 @@ def told(recipes: dict[str, Any]) -> str:
 
 
 def _told(recipe: dict[str, Any]) -> str:
-    kind = recipe["is"]
-    if kind == "object":
+    kind = Is(recipe["is"])
+    if kind is Is.OBJECT:
         return f"a {recipe['how']['name']}"
-    if kind == "value":
+    if kind is Is.VALUE:
         return repr(recipe["value"])
-    if kind == "tensor":
+    if kind is Is.TENSOR:
         size = "×".join(map(str, recipe["shape"])) or "one number"
         return f"{recipe['type']} {size}"
     return {
-        "alive": "what is called so",
-        "options": "the defaults of the options",
-        "criterion": "a mean squared error",
-        "module": "a linear layer",
-        "optimizer": "plain SGD",
-        "loader": "two batches",
+        Is.ALIVE: "what is called so",
+        Is.OPTIONS: "the defaults of the options",
+        Is.CRITERION: "a mean squared error",
+        Is.MODULE: "a linear layer",
+        Is.OPTIMIZER: "plain SGD",
+        Is.LOADER: "two batches",
     }[kind]

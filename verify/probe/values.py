@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from . import making
+from .making import Is
 
-HOLLOW = "hollow"
 _SIZE = 4
 _SHAPES = ((4, 4), (4,), (4, 3, 32, 32), (4, 1, 28, 28), (4, 3, 64, 64), (4, 4, 4), (), (4, 3, 16, 16), (4, 8), (1, 4))
 _SAMPLES = ((3, 32, 32), (4,), (1, 28, 28), (3, 64, 64), (4, 4), (64, 3), (3, 224, 224), ())
@@ -75,10 +75,10 @@ def _skeletons(form: dict[str, Any], within: _Within, *, part: bool = False) -> 
     for role in form["roles"]:
         turns = role in ("loader", "samples") and not within.role
         if role == "parts" and form.get("parts"):
-            yield {"is": "parts", "parts": [_first(each, within) for each in form["parts"]]}
+            yield {"is": Is.PARTS, "parts": [_first(each, within) for each in form["parts"]]}
         elif turns and (not part or (role == form["roles"][0] and form.get("item"))):
             for item in _items(form.get("item"), within._replace(role=role)):
-                yield {"is": role, "item": item, "size": within.batch}
+                yield {"is": Is(role), "item": item, "size": within.batch}
         elif plain and role == plain[0]:
             yield {**_leaf(plain, form.get("texts", ()), within), "name": form.get("name")}
             plain = []
@@ -96,11 +96,11 @@ def _items(form: dict[str, Any] | None, within: _Within) -> Iterator[Any]:
         return _leaf(list(roles), (), within)
 
     if form is not None and form.get("parts") and within.role == "loader":
-        yield {"is": "parts", "parts": [_first(part, within) for part in form["parts"]]}
+        yield {"is": Is.PARTS, "parts": [_first(part, within) for part in form["parts"]]}
         return
-    yield {"is": "parts", "parts": [leaf("tensor", "array"), leaf("labels", "tensor")]}
+    yield {"is": Is.PARTS, "parts": [leaf("tensor", "array"), leaf("labels", "tensor")]}
     yield leaf("tensor", "labels", "text")
-    yield {"is": "parts", "parts": [leaf("tensor"), leaf("labels", "tensor"), leaf("labels", "tensor")]}
+    yield {"is": Is.PARTS, "parts": [leaf("tensor"), leaf("labels", "tensor"), leaf("labels", "tensor")]}
 
 
 def _leaf(roles: list[str], texts: Iterable[str], within: _Within) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def _leaf(roles: list[str], texts: Iterable[str], within: _Within) -> dict[str, 
 def _options(role: str, texts: list[str], within: _Within) -> Iterator[dict[str, Any]]:
     if role in ("tensor", "array"):
         for shape, kind, most in _shapes(role, within):
-            yield {"is": role, "shape": list(shape), "type": kind, "below": most}
+            yield {"is": Is(role), "shape": list(shape), "type": kind, "below": most}
     elif role == "labels":
         whole = [each for each in _known(within) if each[1] == "int64"]
         alone, size = within.role == "samples", within.batch
@@ -123,20 +123,20 @@ def _options(role: str, texts: list[str], within: _Within) -> Iterator[dict[str,
         columns = (((1,), "int64", 2), ((64,), "int64", 2)) if alone else (((size, 1), "int64", 2),)
         larger = (*columns, ((size, _SIZE), "int64", 2), ((size, 32, 32), "int64", 2))
         for shape, _, most in (first, *whole[:4], *larger):
-            yield {"is": "tensor", "shape": list(shape), "type": "int64", "below": most}
+            yield {"is": Is.TENSOR, "shape": list(shape), "type": "int64", "below": most}
     elif role == "int":
         for number in (within.batch, 1000, 2, 1, 32):
-            yield {"is": "value", "value": number}
+            yield {"is": Is.VALUE, "value": number}
     elif role == "text":
         for text in texts[:2]:
-            yield {"is": "value", "value": text}
-        yield {"is": "text"}
-    elif role in ("bool", "float", "texts", HOLLOW, "criterion", "module"):
-        yield {"is": role}
+            yield {"is": Is.VALUE, "value": text}
+        yield {"is": Is.TEXT}
+    elif role in ("bool", "float", "texts", "hollow", "criterion", "module"):
+        yield {"is": Is(role)}
     elif role == "dict":
-        yield {"is": "value", "value": {}}
+        yield {"is": Is.VALUE, "value": {}}
     elif role == "none":
-        yield {"is": "value", "value": None}
+        yield {"is": Is.VALUE, "value": None}
 
 
 def _known(within: _Within) -> list[Any]:
@@ -169,7 +169,7 @@ def leaves(skeleton: Any) -> list[dict[str, Any]]:
     """The leaves in order: the ``options`` of each, and the ``name`` that it is bound to, None where none is known."""
     if "options" in skeleton:
         return [skeleton]
-    inside = skeleton["parts"] if skeleton["is"] == "parts" else [skeleton["item"]]
+    inside = skeleton["parts"] if skeleton["is"] == Is.PARTS else [skeleton["item"]]
     return [leaf for part in inside for leaf in leaves(part)]
 
 
@@ -177,8 +177,8 @@ def chosen(skeleton: Any, picks: Iterator[Any]) -> Any:
     """``skeleton`` with each leaf replaced by the next of ``picks``."""
     if "options" in skeleton:
         return next(picks)
-    if skeleton["is"] == "parts":
-        return {"is": "parts", "parts": [chosen(part, picks) for part in skeleton["parts"]]}
+    if skeleton["is"] == Is.PARTS:
+        return {"is": Is.PARTS, "parts": [chosen(part, picks) for part in skeleton["parts"]]}
     return {**skeleton, "item": chosen(skeleton["item"], picks)}
 
 
@@ -193,48 +193,48 @@ def made_first(value: Any) -> bool:
 
 def make(recipe: dict[str, Any], number: int, turn: int) -> Any:
     """The value at the ``turn``-th call of place ``number``."""
-    kind = recipe["is"]
+    kind = Is(recipe["is"])
     seed = number * 100_003 + turn
-    if kind == "parts":
+    if kind is Is.PARTS:
         return tuple([make(part, number * 31 + place + 7, turn) for place, part in enumerate(recipe["parts"])])
-    if kind == "loader":
+    if kind is Is.LOADER:
         batches = [make(recipe["item"], number, turn * 101 + each) for each in range(_TURNS)]
         return Batches(batches, recipe.get("size", _SIZE))
-    if kind == "samples":
+    if kind is Is.SAMPLES:
         return [make(recipe["item"], number, turn * 101 + each) for each in range(_ITEMS)]
-    if kind == "array":
-        return making.make({**recipe, "is": "tensor", "attached": False}, seed).numpy()
-    if kind == "tensor":
+    if kind is Is.ARRAY:
+        return making.make({**recipe, "is": Is.TENSOR, "attached": False}, seed).numpy()
+    if kind is Is.TENSOR:
         return making.make({**recipe, "attached": False}, seed)
-    if kind == HOLLOW:
+    if kind is Is.HOLLOW:
         from .standins.modules import Nothing
 
         return Nothing("what is left out")
-    if kind == "bool":
+    if kind is Is.BOOL:
         # A loop that waits for either comes to its end.
         return turn % 4 == 0
-    if kind == "float":
+    if kind is Is.FLOAT:
         return (seed * 7919 % 1000) / 1000
-    if kind == "text":
+    if kind is Is.TEXT:
         return _LETTERS * 50
-    if kind == "texts":
+    if kind is Is.TEXTS:
         return [f"{_LETTERS}{each}" for each in range(_ITEMS)]
-    if kind in ("criterion", "module"):
+    if kind in (Is.CRITERION, Is.MODULE):
         return making.make({**recipe, "shape": [_SIZE]}, seed)
     return recipe["value"]
 
 
 def told(recipe: dict[str, Any]) -> str:
     """``recipe`` for people."""
-    kind = recipe["is"]
-    if kind in ("tensor", "array"):
+    kind = Is(recipe["is"])
+    if kind in (Is.TENSOR, Is.ARRAY):
         size = "×".join(map(str, recipe["shape"])) or "one number"
-        return f"{'array ' * (kind == 'array')}{recipe['type']} {size}"
-    if kind == "parts":
+        return f"{'array ' * (kind is Is.ARRAY)}{recipe['type']} {size}"
+    if kind is Is.PARTS:
         return f"({', '.join(map(told, recipe['parts']))})"
-    if kind in ("loader", "samples"):
-        return f"{_TURNS if kind == 'loader' else _ITEMS} times {told(recipe['item'])}"
+    if kind in (Is.LOADER, Is.SAMPLES):
+        return f"{_TURNS if kind is Is.LOADER else _ITEMS} times {told(recipe['item'])}"
     return {
-        HOLLOW: "what does nothing", "bool": "true at every fourth time", "float": "numbers from 0 to 1",
-        "text": "a text", "texts": "texts", "criterion": "a mean squared error", "module": "a linear layer",
+        Is.HOLLOW: "what does nothing", Is.BOOL: "true at every fourth time", Is.FLOAT: "numbers from 0 to 1",
+        Is.TEXT: "a text", Is.TEXTS: "texts", Is.CRITERION: "a mean squared error", Is.MODULE: "a linear layer",
     }.get(kind) or repr(recipe.get("value"))  # fmt: skip

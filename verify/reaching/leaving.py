@@ -16,7 +16,7 @@ from typing import Any
 from codemods.rewriting.touched import standing
 from verify.measured.steered import Stopped
 from verify.probe.leaving import LEFT
-from verify.probe.values import HOLLOW
+from verify.probe.making import Is
 from verify.reaching.texts import Edit, Text
 from verify.reaching.values import wanted, without_hollow
 
@@ -210,7 +210,7 @@ def _left(
     same = next((left for left in known if left.path == path and left.span == _span(node)), None)
     if same is not None:
         # What does nothing was enough so far, and is no more.
-        if HOLLOW not in repr(same.recipe):
+        if Is.HOLLOW.value not in repr(same.recipe):
             return None
         form = without_hollow(form)
     return Left(path, _span(node), form, deep, why), tuple(left for left in known if left is not same)

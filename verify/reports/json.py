@@ -149,6 +149,7 @@ def _record(record: Record) -> dict[str, Any]:
         "steps": [_step(step) for step in record.steps],
         "reached": [{"path": path, "line": line} for path, line in sorted(record.reached)],
         "seeds": [{"generator": generator, "value": value} for generator, value in record.seeds],
+        "knobs": [knob._asdict() for knob in record.knobs],
         "left": [{"place": each["place"], "why": each["why"], "told": each["told"]} for each in record.left],
         "driven": [_driven(driven) for driven in record.driven],
         "stack": [_site(site) for site in record.stack],

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from codemods.terms.counting import count_text
 from verify.measured.records import BY_SHAPES, Record
 from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, Verification
-from verify.measured.steered import Driven
+from verify.measured.steered import Driven, Knob, KnobKind
 from verify.measured.values import TroubleKind
 from verify.reports.figures import ended_well, ending
 
@@ -248,11 +248,11 @@ def _capped(loader: Mapping[str, Any]) -> str:
     return f"{place}DataLoader stopped after {loader.get('cap')}{whole} batches"
 
 
-def _knob(knob: Mapping[str, Any]) -> str:
-    place, turns = f"{knob['path']}:{knob['line']}", knob["turns"]
-    if knob["kind"] == "loop":
+def _knob(knob: Knob) -> str:
+    place, turns = f"{knob.path}:{knob.line}", knob.turns
+    if knob.kind is KnobKind.LOOP:
         return f"{place}: to reach the code after it, the loop was ended after {count_text(turns, 'iteration')}"
-    if knob["kind"] == "batch":
+    if knob.kind is KnobKind.BATCH:
         return f"{place}: for want of time, batches had {count_text(turns, 'item')}"
     return f"{place}: to reach what it guards, the bound counted as {'met' if turns else 'not met'}"
 

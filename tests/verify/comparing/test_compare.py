@@ -11,7 +11,7 @@ import pytest
 
 from tests.verify.builders import FREED, OTHER, record, run, values
 from verify.comparing.compare import compare, unsteady
-from verify.measured.records import Loss, Output, Record, Tensors, Variables, Waiting, Written
+from verify.measured.records import FileKind, Loss, Output, Record, Tensors, Variables, Waiting, Written
 from verify.measured.results import Difference, Run
 from verify.measured.values import Site, Values
 
@@ -273,10 +273,10 @@ def test_files_by_name() -> None:
         return replace(record(LOSSES), files=list(files))
 
     model = written("model.pt", [1.0], numbers={".loss": 0.5})
-    one = saved(model, Written("log.csv", "text", (), Values("", 0), {}, ("step,loss", "1,0.5")))
+    one = saved(model, Written("log.csv", FileKind.TEXT, (), Values("", 0), {}, ("step,loss", "1,0.5")))
     right = saved(
         written("model.pt", [1.0], numbers={".loss": 0.50000001}),
-        Written("log.csv", "text", (), Values("", 0), {}, ("step,loss", "1,0.5")),
+        Written("log.csv", FileKind.TEXT, (), Values("", 0), {}, ("step,loss", "1,0.5")),
     )
     assert compare(steady(one), run(right), tolerance=0).difference is Difference.IDENTICAL
     for wrong in (
@@ -318,7 +318,7 @@ def test_modes_and_folders() -> None:
 
 def test_texts_in_files() -> None:
     def saved(**texts: str) -> Record:
-        file = Written("kept.pt", "tensors", (), values(), {}, (), texts)
+        file = Written("kept.pt", FileKind.TENSORS, (), values(), {}, (), texts)
         return replace(record(LOSSES), files=[file])
 
     one = saved(arch="small")
@@ -369,7 +369,7 @@ def test_the_time_in_a_name_is_none() -> None:
 
 def test_marks_between_numbers_leave_it_undecided() -> None:
     def saved(line: str) -> Record:
-        return replace(record(LOSSES), files=[Written("log.csv", "text", (), Values("", 0), {}, (line,))])
+        return replace(record(LOSSES), files=[Written("log.csv", FileKind.TEXT, (), Values("", 0), {}, (line,))])
 
     found = compare(steady(saved("1,0.5")), run(saved("1;0.5")), tolerance=0)
     assert (found.difference, found.undecided) == (Difference.IDENTICAL, "log.csv: '1,0.5' and '1;0.5'")
@@ -377,7 +377,7 @@ def test_marks_between_numbers_leave_it_undecided() -> None:
 
 def test_files_of_which_nobody_knows_what_they_hold_leave_it_undecided() -> None:
     def saved(digest: str) -> Record:
-        return replace(record(LOSSES), files=[Written("plot.png", "bytes", (), Values(digest, 0), {}, ())])
+        return replace(record(LOSSES), files=[Written("plot.png", FileKind.BYTES, (), Values(digest, 0), {}, ())])
 
     same = compare(steady(saved("a")), run(saved("a")), tolerance=0)
     assert (same.undecided, same.not_compared) == ("", ())
@@ -460,7 +460,7 @@ def test_variables_of_programs_that_end_elsewhere_are_not_compared() -> None:
 
 def test_whole_numbers_have_no_last_digits() -> None:
     def written(number: str) -> Record:
-        text = Written("log.json", "text", (), Values("", 0), {}, (f"seen {number}",))
+        text = Written("log.json", FileKind.TEXT, (), Values("", 0), {}, (f"seen {number}",))
         return replace(record(LOSSES), files=[text])
 
     found = compare(steady(written("1000000")), run(written("1000001")), tolerance=0)
@@ -482,7 +482,7 @@ def test_learning_rates_have_no_tolerance() -> None:
 def test_what_one_alone_prints_or_writes_differs() -> None:
     quiet = record(LOSSES, end="completed")
     talks = replace(quiet, printed={"stdout": ["loss 1.5"]})
-    writes = replace(quiet, files=[Written("log.txt", "text", (), values([]), {}, ("1.5",))])
+    writes = replace(quiet, files=[Written("log.txt", FileKind.TEXT, (), values([]), {}, ("1.5",))])
     for one, other in ((quiet, talks), (talks, quiet), (quiet, writes), (writes, quiet)):
         assert compare(steady(one), steady(other), tolerance=0).difference is Difference.DIFFERENT
         assert compare(steady(one), steady(one), tolerance=0).difference is Difference.IDENTICAL

@@ -7,6 +7,7 @@ import pytest
 
 from tests.verify.probe.tools import forked, forked_plain, probe
 from verify.measured.records import Record
+from verify.measured.steered import KnobKind
 
 #: Twenty items in five shuffled batches.
 LOADER = """
@@ -74,9 +75,8 @@ def test_batches_are_made_smaller(made: str, sizes: list[int]) -> None:
     assert json.loads(done.stdout) == sizes
     # The first of the file takes four.
     line = LOADER.splitlines().index("loader = DataLoader(data, batch_size=4, shuffle=True)") + 1
-    told = [(each["kind"], each["path"], each["line"], each["turns"]) for each in record.knobs]
-    assert told[0] == ("batch", "train.py", line, 2)
-    assert len(told) == 1 + ("6" in made)
+    assert record.knobs[0] == (KnobKind.BATCH, "train.py", line, 2)
+    assert len(record.knobs) == 1 + ("6" in made)
 
 
 def test_batches_have_their_size_where_nobody_asks_for_smaller_ones() -> None:
