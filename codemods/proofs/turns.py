@@ -146,8 +146,10 @@ def _lasts(file: ParsedFile, scope: ast.AST | None, test: ast.expr, *, holds: bo
 
 def _measured(node: ast.expr) -> ast.expr | None:
     """What ``len`` is asked of."""
-    is_len = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len"
-    return node.args[0] if is_len and len(node.args) == 1 else None
+    match node:
+        case ast.Call(func=ast.Name(id="len"), args=[measured]):
+            return measured
+    return None
 
 
 def _filled_for_good(file: ParsedFile, scope: ast.AST | None, kept: ast.expr) -> bool:

@@ -9,22 +9,16 @@ from codemods.checking.groups import NEEDS_UNSAFE
 from codemods.reports import Report
 from codemods.reports._paint import BOLD, Paint
 from codemods.terms.findings import Promise
+from codemods.terms.words import words
 
 #: Options of ``check`` that mean the same to ``apply``, with a value behind them and without.
-_SHARED = frozenset(
-    (
-        *("--select", "--ignore", "--hidden-state", "--total-style", "--no-grad-style", "--target-torch", "--exclude"),
-        *("--config", "--jobs", "-j", "--since", "--baseline"),
-    )
+_SHARED = words(
+    "--select --ignore --hidden-state --total-style --no-grad-style --target-torch --exclude --config --jobs -j "
+    "--since --baseline"
 )
 _SHARED_FLAGS = frozenset(("--unsafe", "--no-unsafe", "--python2", "--no-python2"))
 #: Options about what is told, and whether anything is written.
-_TOLD = frozenset(
-    (
-        *("--format", "--output-format", "--output", "-o", "--also", "--color", "--stdin-filename"),
-        *("--patch", "--plot", "--resume"),
-    )
-)
+_TOLD = words("--format --output-format --output -o --also --color --stdin-filename --patch --plot --resume")
 _TOLD_FLAGS = frozenset(("--dry-run", "--exit-code", "--exit-zero", "-q", "--quiet", "-v", "--verbose", "--no-cache"))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
+from codemods.terms.words import words
+
 #: Of what torch bounds nothing shows whether the bound was met.
 _BOUNDS = ("clamp", "clamp_", "clamp_max", "clamp_min", "clip", "clip_", "hardtanh", "maximum", "minimum", "threshold")
 _THRESHOLDS = (*_BOUNDS, "renorm", "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_")
@@ -19,11 +21,9 @@ _COARSE = ("int", "round", "floor", "ceil", "trunc", "round_", "floor_", "ceil_"
 _CHOICES = frozenset((*_THRESHOLDS, *_SOMETIMES, *_COARSE))
 #: What ends errors by its name.
 CATCHING = frozenset(("suppress", "raises", "assertRaises", "assertRaisesRegex"))
-_TYPES = frozenset(
-    (
-        *("float", "float16", "float32", "float64", "half", "double", "bfloat16", "int8", "int16", "int32", "int64"),
-        *("uint8", "short", "int", "long", "bool", "complex64", "complex128"),
-    )
+_TYPES = words(
+    "float float16 float32 float64 half double bfloat16 int8 int16 int32 int64 uint8 short int long bool complex64 "
+    "complex128"
 )
 _PLACES = ("device", "map_location", "pin_memory", "non_blocking")
 

@@ -11,7 +11,6 @@ from codemods.graph.model.facts.operations import KEEPS_SHAPE
 from codemods.graph.model.facts.saved import SAVES_NOTHING
 from codemods.graph.model.kinds import Marked, NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk
-from codemods.graph.model.paths import words
 from codemods.graph.model.trace import Mark, Trace
 from codemods.proofs.blocks import meeting
 from codemods.proofs.marks import concerns, hooked, may_touch_gradients
@@ -21,13 +20,9 @@ from codemods.rules._sites import SiteRule
 from codemods.source import walking
 from codemods.terms.edits import Edit, WrapExpression
 from codemods.terms.findings import Promise
+from codemods.terms.words import words
 
-_COMPARES = frozenset(
-    (
-        *("mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss", "Sub", "sub"),
-        *("MSELoss", "SmoothL1Loss", "HuberLoss", "L1Loss"),
-    )
-)
+_COMPARES = words("mse_loss smooth_l1_loss huber_loss l1_loss Sub sub MSELoss SmoothL1Loss HuberLoss L1Loss")
 """Operations that say how far two tensors are from each other."""
 
 _DISTANCES = frozenset(("Pow", "pow", "square", "abs", "smooth_l1_loss", "huber_loss", "mse_loss", "norm"))

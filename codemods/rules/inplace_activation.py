@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from codemods.graph.model.facts.layers import MODULES_WITH_PARAMETERS
 from codemods.graph.model.kinds import WRITTEN, Marked, NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk
-from codemods.graph.model.paths import words
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Alteration, Trace
 from codemods.graph.model.values import Tensor
@@ -16,6 +15,7 @@ from codemods.proofs.observations import Observation
 from codemods.proofs.reach import maybe_frozen, reached_surely, savers
 from codemods.proofs.syntax import called
 from codemods.rules._sites import SiteRule
+from codemods.terms.words import words
 
 _VIEWS = words("view squeeze unsqueeze transpose permute t narrow select unfold diagonal movedim swapaxes mT T")
 """Operations that give a view, whatever they are given (docs: Tensor Views)."""

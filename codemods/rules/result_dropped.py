@@ -14,12 +14,11 @@ from codemods.rules._sites import SiteRule, scope, under, written
 from codemods.source.walking import walk
 from codemods.terms.edits import Edit, InsertStatements, RemoveStatement
 from codemods.terms.findings import Promise
+from codemods.terms.words import words
 
-_PURE = frozenset(
-    (
-        *("to", "cuda", "cpu", "detach", "float", "half", "double", "bfloat16", "long", "int", "contiguous"),
-        *("unsqueeze", "squeeze", "permute", "transpose", "flatten", "clamp"),
-    )
+_PURE = words(
+    "to cuda cpu detach float half double bfloat16 long int contiguous unsqueeze squeeze permute transpose flatten "
+    "clamp"
 )
 """Methods that leave a tensor as it is and have no other use than their result (docs: Tensor)."""
 

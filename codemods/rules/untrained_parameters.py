@@ -21,6 +21,7 @@ from codemods.source.gates import form
 from codemods.source.walking import walk
 from codemods.terms.edits import Edit, KeepPart, ReplaceExpression, WrapExpression
 from codemods.terms.findings import Promise
+from codemods.terms.words import words
 
 _MOVING = ("to", "cuda", "half", "double", "bfloat16")
 """What gives another tensor where it moves one or changes its type, and otherwise the same."""
@@ -179,11 +180,9 @@ def _given(file: ParsedFile, inner: ast.AST, name: str) -> list[ast.Assign | ast
     return found
 
 
-_REGISTERING = frozenset(
-    (
-        *("add_module", "register_module", "register_parameter", "setattr", "__setattr__", "_modules", "__dict__"),
-        *("parameters", "named_parameters", "children", "modules", "state_dict", "vars", "grad", "data"),
-    )
+_REGISTERING = words(
+    "add_module register_module register_parameter setattr __setattr__ _modules __dict__ parameters named_parameters "
+    "children modules state_dict vars grad data"
 )
 """A class that uses one of these names may pass on its parameters, or train them, by itself."""
 

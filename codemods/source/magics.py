@@ -12,18 +12,17 @@ import re
 from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
+from codemods.terms.words import words
+
 PREFIX = "_ipython"
 """What the names of stand-ins begin with."""
 
 RUN_IN_PLACE = frozenset({"time", "timeit", "capture", "prun", "memit"})
 """The cell magics of IPython, and one other, that run the rest of the cell as Python of the notebook."""
 
-_NOT_IN_PLACE = frozenset(
-    {
-        *("bash", "cmd", "cpp", "cython", "debug", "file", "html", "javascript", "js", "julia", "latex", "markdown"),
-        *("octave", "perl", "pypy", "python", "python2", "python3", "r", "ruby", "script", "sh", "shell", "sql", "svg"),
-        *("sx", "system", "writefile"),
-    }
+_NOT_IN_PLACE = words(
+    "bash cmd cpp cython debug file html javascript js julia latex markdown octave perl pypy python python2 python3 r "
+    "ruby script sh shell sql svg sx system writefile"
 )
 _TAKES_CODE = frozenset({"lprun", "memit", "mprun", "prun", "snakeviz", "time", "timeit"})
 _NAME = re.compile(r"(?<![\w.'\"-])[^\W\d]\w*")

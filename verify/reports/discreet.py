@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
+from codemods.terms.words import words
 from verify.measured.records import Record
 from verify.measured.results import Entry, Rewrite, Run, Verification
 from verify.measured.values import Trouble, TroubleKind
@@ -26,21 +27,11 @@ _OURS = {
     TroubleKind.MEMORY: "out of memory",
 }
 #: Types of libraries that scripts stop with, besides those that Python has.
-_LIBRARIES = frozenset(
-    (
-        *("AcceleratorError", "ArgumentError", "BackendCompilerFailed", "CalledProcessError", "DistNetworkError"),
-        *("DocoptExit", "Empty", "GatedRepoError", "HTTPError", "JSONDecodeError", "LinAlgError", "MaxRetryError"),
-        *(
-            "MissingSchema",
-            "NoOptionError",
-            "NoSectionError",
-            "OfflineModeIsEnabled",
-            "OutOfMemoryError",
-            "ParserError",
-        ),
-        *("PicklingError", "RepositoryNotFoundError", "SSLError", "ScannerError", "TclError", "TimeoutExpired"),
-        *("URLError", "UnidentifiedImageError", "UnpicklingError", "UsageError", "ValidationError"),
-    )
+_LIBRARIES = words(
+    "AcceleratorError ArgumentError BackendCompilerFailed CalledProcessError DistNetworkError DocoptExit Empty "
+    "GatedRepoError HTTPError JSONDecodeError LinAlgError MaxRetryError MissingSchema NoOptionError NoSectionError "
+    "OfflineModeIsEnabled OutOfMemoryError ParserError PicklingError RepositoryNotFoundError SSLError ScannerError "
+    "TclError TimeoutExpired URLError UnidentifiedImageError UnpicklingError UsageError ValidationError"
 )
 _SOME = "an exception of its own"
 #: Settings that hold paths of this machine.

@@ -12,6 +12,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from codemods.terms.words import words
 from verify.measured.records import Record, Variables, Written
 from verify.measured.results import Entry, Rewrite, Verification
 
@@ -19,11 +20,9 @@ _WORD = re.compile(r"\w+")
 #: What is shorter tells nothing, and stands in any text.
 _SHORTEST = 6
 #: In names that torch gives to parameters and buffers, and in our own of what took the place of something missing.
-_OURS = frozenset(
-    (
-        *("batches", "embedding", "listcomp", "original", "parametrizations", "running", "tracked", "weight"),
-        *("argument", "classes", "lambda", "module", "random", "transforms"),
-    )
+_OURS = words(
+    "batches embedding listcomp original parametrizations running tracked weight argument classes lambda module "
+    "random transforms"
 )
 
 

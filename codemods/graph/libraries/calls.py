@@ -32,6 +32,7 @@ from codemods.graph.model.values import (
     Unknown,
 )
 from codemods.graph.torch.storing import Stores
+from codemods.terms.words import words
 
 _KNOWN = frozenset(
     (
@@ -47,17 +48,7 @@ _KNOWN = frozenset(
 )
 """Python's modules, and libraries whose functions write to no tensor unless their names say so."""
 
-_OF_TENSORS = frozenset(
-    (
-        "torch",
-        "torch.linalg",
-        "torch.special",
-        "torch.fft",
-        "torch.autograd",
-        "torch.nn.functional",
-        "torch.distributed",
-    )
-)
+_OF_TENSORS = words("torch torch.linalg torch.special torch.fft torch.autograd torch.nn.functional torch.distributed")
 """Where the functions stand whose first argument is a tensor, or a list of such."""
 
 

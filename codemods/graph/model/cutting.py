@@ -6,7 +6,7 @@ of these tables gives something attached of what is attached.
 
 from __future__ import annotations
 
-from codemods.graph.model.paths import words
+from codemods.terms.words import words
 
 PLAIN = {
     "torch": words(

@@ -1,4 +1,4 @@
-"""Paths into libraries, one public name for each function and class; tables of such names."""
+"""Paths into libraries, one public name for each function and class."""
 
 from __future__ import annotations
 
@@ -25,8 +25,3 @@ def canonical(path: str) -> str:
     if head.startswith("torch.optim.") and head != "torch.optim.lr_scheduler" and last[:1].isupper():
         return "torch.optim." + last
     return f"{_ALIASES.get(head, head)}.{last}"
-
-
-def words(text: str) -> frozenset[str]:
-    """The words of ``text``: a set of names."""
-    return frozenset(text.split())

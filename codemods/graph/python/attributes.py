@@ -40,6 +40,7 @@ from codemods.graph.model.values import (
 from codemods.graph.python.names import library_member
 from codemods.graph.python.objects import Objects
 from codemods.graph.run.contents import ANY
+from codemods.terms.words import words
 
 
 class Attributes(Objects):
@@ -216,12 +217,7 @@ class Attributes(Objects):
         return member
 
 
-_OF_TENSORS = frozenset(
-    (
-        *("data", "grad", "grad_fn", "_saved_tensors", "requires_grad", "is_leaf"),
-        *("shape", "dtype", "device", "is_cuda", "ndim"),
-    )
-)
+_OF_TENSORS = words("data grad grad_fn _saved_tensors requires_grad is_leaf shape dtype device is_cuda ndim")
 """Attributes of tensors whose names few other things use."""
 
 _READ: dict[type[Value], Callable[[Attributes, Any, str, ast.AST], Value]] = {

@@ -16,23 +16,14 @@ from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import Class, Function, GradMode, Instance, Library, Method, Unknown
 from codemods.graph.python.assignments import Assignments
 from codemods.source.walking import walk
+from codemods.terms.words import words
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 _KEEPING = frozenset({"append", "appendleft", "add", "extend", "insert", "put", "setdefault", "update", "backward"})
 """Methods by which Python's own containers keep what they get, and the one that walks it."""
 
-_SWITCHES = frozenset(
-    [
-        "no_grad",
-        "set_grad_enabled",
-        "_set_grad_enabled",
-        "inference_mode",
-        "enable_grad",
-        "requires_grad",
-        "requires_grad_",
-    ]
-)
+_SWITCHES = words("no_grad set_grad_enabled _set_grad_enabled inference_mode enable_grad requires_grad requires_grad_")
 
 
 _TENSORS = frozenset({"Parameter", "UninitializedParameter", "Buffer", "UninitializedBuffer"})

@@ -13,16 +13,15 @@ from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.syntax import DEFINITIONS, is_own, renamed
 from codemods.source.walking import walk
 from codemods.terms.edits import Edit, InsertStatements
+from codemods.terms.words import words
 
 _OWN = "__own__"
 """What statements call the object whose method they go to, before that is known."""
 
-_DRAWING = frozenset(
-    """
-    rand randn randint rand_like randn_like randint_like randperm normal normal_ uniform uniform_ random_ bernoulli
-    bernoulli_ exponential_ xavier_uniform_ xavier_normal_ kaiming_uniform_ kaiming_normal_ orthogonal_ trunc_normal_
-    multinomial poisson sample rsample
-    """.split()  # noqa: SIM905
+_DRAWING = words(
+    "rand randn randint rand_like randn_like randint_like randperm normal normal_ uniform uniform_ random_ bernoulli "
+    "bernoulli_ exponential_ xavier_uniform_ xavier_normal_ kaiming_uniform_ kaiming_normal_ orthogonal_ "
+    "trunc_normal_ multinomial poisson sample rsample"
 )
 """Functions of torch, and methods of tensors, that draw random numbers (docs)."""
 

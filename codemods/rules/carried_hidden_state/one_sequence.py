@@ -9,14 +9,13 @@ from codemods.graph.model.program import ParsedFile
 from codemods.proofs.carried import Carry
 from codemods.proofs.syntax import DEFINITIONS, called
 from codemods.source.walking import walk
+from codemods.terms.words import words
 
-_SHUFFLING = frozenset(
-    """
-    random.shuffle random.sample random.choices numpy.random.shuffle numpy.random.permutation numpy.random.choice
-    torch.randperm torch.utils.data.RandomSampler torch.utils.data.WeightedRandomSampler
-    torch.utils.data.SubsetRandomSampler torch.utils.data.sampler.RandomSampler sklearn.utils.shuffle
-    torch.utils.data.sampler.WeightedRandomSampler torch.utils.data.sampler.SubsetRandomSampler
-    """.split()  # noqa: SIM905
+_SHUFFLING = words(
+    "random.shuffle random.sample random.choices numpy.random.shuffle numpy.random.permutation numpy.random.choice "
+    "torch.randperm torch.utils.data.RandomSampler torch.utils.data.WeightedRandomSampler "
+    "torch.utils.data.SubsetRandomSampler torch.utils.data.sampler.RandomSampler sklearn.utils.shuffle "
+    "torch.utils.data.sampler.WeightedRandomSampler torch.utils.data.sampler.SubsetRandomSampler"
 )
 """What puts things into an order of chance (docs)."""
 

@@ -24,6 +24,7 @@ from codemods.proofs.reach import folds
 from codemods.proofs.syntax import DEFINITIONS
 from codemods.proofs.unseen import Way, leaves_sight, ways_out
 from codemods.source.walking import children
+from codemods.terms.words import words
 
 _NEED_GRADIENTS = {
     Marked.REQUIRES_GRAD: "an input asks for gradients",
@@ -40,24 +41,9 @@ _NEED_GRADIENTS = {
     Marked.ERROR_CAUGHT: "an error that only gradients make is caught",
 }
 
-_NOT_LOOKING = frozenset(
-    [
-        "size",
-        "dim",
-        "numel",
-        "nelement",
-        "type",
-        "get_device",
-        "new",
-        "new_zeros",
-        "new_ones",
-        "new_tensor",
-        "new_full",
-        "new_empty",
-        "register_hook",
-        "retain_grad",
-        "register_post_accumulate_grad_hook",
-    ]
+_NOT_LOOKING = words(
+    "size dim numel nelement type get_device new new_zeros new_ones new_tensor new_full new_empty register_hook "
+    "retain_grad register_post_accumulate_grad_hook"
 )
 """Methods of a tensor that do not look at its values."""
 

@@ -30,6 +30,7 @@ from codemods.rules.grad_in_evaluation.recordings import (
 from codemods.source.gates import form
 from codemods.source.walking import walk
 from codemods.terms.findings import Finding, Promise
+from codemods.terms.words import words
 
 
 class GradInEvaluation(Rule):
@@ -292,11 +293,9 @@ def _calls_own_eval(definition: ast.AST) -> bool:
     )
 
 
-_OF_WRAPPERS = frozenset(
-    (
-        *("__code__", "__defaults__", "__kwdefaults__", "getargspec", "getfullargspec"),
-        *("torch.jit.script", "torch.jit.export", "torch.jit.script_method", "jit.script", "jit.export"),
-    )
+_OF_WRAPPERS = words(
+    "__code__ __defaults__ __kwdefaults__ getargspec getfullargspec torch.jit.script torch.jit.export "
+    "torch.jit.script_method jit.script jit.export"
 )
 """What tells a decorated function from its own: unlike ``inspect.signature``, these do not follow ``__wrapped__``, and
 TorchScript compiles no wrapper."""

@@ -7,16 +7,14 @@ import ast
 from codemods.graph.model.facts.memory import MAY_COPY, VIEWS
 from codemods.graph.model.facts.operations import FACTORIES, REDUCTIONS, WITHOUT_GRADIENT, ZERO_GRADIENT
 from codemods.graph.model.program import ParsedFile
+from codemods.terms.words import words
 
 _ITSELF = VIEWS | MAY_COPY | frozenset(("short", "byte", "bool"))
 """Methods that may return the very object they are called on."""
 
-_MAY_HAND_ON = frozenset(
-    (
-        *("adjoint", "as_tensor", "asarray", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "ravel"),
-        *("cartesian_prod", "conj", "conj_physical", "dequantize", "flatten", "positive", "real", "resolve_conj"),
-        "resolve_neg",
-    )
+_MAY_HAND_ON = words(
+    "adjoint as_tensor asarray atleast_1d atleast_2d atleast_3d broadcast_tensors ravel cartesian_prod conj "
+    "conj_physical dequantize flatten positive real resolve_conj resolve_neg"
 )
 """Functions of torch that may return the very object they are given (ran)."""
 

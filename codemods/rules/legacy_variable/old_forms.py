@@ -31,12 +31,11 @@ from codemods.terms.edits import (
 )
 from codemods.terms.findings import Finding, Promise
 from codemods.terms.spans import Span
+from codemods.terms.words import words
 
-_WITHOUT_DATA = frozenset(
-    (
-        *("item", "size", "dim", "ndimension", "numel", "nelement", "tolist", "type", "new", "new_zeros", "new_ones"),
-        *("new_empty", "new_full", "new_tensor", "shape", "dtype", "device", "ndim", "is_cuda", "get_device"),
-    )
+_WITHOUT_DATA = words(
+    "item size dim ndimension numel nelement tolist type new new_zeros new_ones new_empty new_full new_tensor shape "
+    "dtype device ndim is_cuda get_device"
 )
 """What is the same with or without a history, so that nothing need stand for ``.data``."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from codemods.graph.model.paths import words
+from codemods.terms.words import words
 
 KEEPING_TENSORS = words(
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codemods.graph.model.paths import words
+from codemods.terms.words import words
 
 OVERWRITES = words("copy_ zero_ fill_ normal_ uniform_ random_ exponential_ bernoulli_ cauchy_ geometric_ log_normal_")
 """Methods that fill a tensor: it stays part of its graph, and that gets gradients of zero (ran)."""

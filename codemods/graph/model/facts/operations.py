@@ -5,7 +5,7 @@ from __future__ import annotations
 from codemods.graph.model.cutting import INTEGERS, PARTS, PLAIN
 from codemods.graph.model.facts.memory import MAY_COPY, VIEWS
 from codemods.graph.model.facts.saved import SAVES_NOTHING, SAVES_SELF
-from codemods.graph.model.paths import words
+from codemods.terms.words import words
 
 SCALAR_FUNCTIONS = words(
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codemods.graph.model.paths import words
+from codemods.terms.words import words
 
 BEFORE_FIRST_ELEMENT = words("cpu cuda float double numpy tolist detach clone")
 """What old scripts put between a loss and the ``[0]`` that takes its number."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codemods.graph.model.paths import words
+from codemods.terms.words import words
 
 CALLING_LATER = words("weakref.finalize weakref.ref atexit.register threading.Timer signal.signal")
 """Functions of Python that call what they get at a moment that is not followed (docs)."""
@@ -60,25 +60,8 @@ EXIT_STACKS = words("contextlib.ExitStack contextlib.AsyncExitStack")
 SUPPRESSING = words("contextlib.suppress pytest.raises")
 """What ends the exceptions that it is given (docs: contextlib, pytest)."""
 
-PASSING_DECORATORS = frozenset(
-    [
-        "abc",
-        "builtins",
-        "click",
-        "contextlib",
-        "dataclasses",
-        "enum",
-        "functools",
-        "hydra",
-        "lightning",
-        "numba",
-        "overrides",
-        "pytest",
-        "pytorch_lightning",
-        "torch",
-        "types",
-        "typing",
-        "typing_extensions",
-    ]
+PASSING_DECORATORS = words(
+    "abc builtins click contextlib dataclasses enum functools hydra lightning numba overrides pytest "
+    "pytorch_lightning torch types typing typing_extensions"
 )
 """Packages whose decorators keep nothing of what a function returns, or say so (``lru_cache`` is known by itself)."""

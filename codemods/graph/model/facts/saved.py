@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codemods.graph.model.paths import words
+from codemods.terms.words import words
 
 SAVES_NOTHING = words(
     """
