@@ -37,7 +37,7 @@ def required(runs: Runs, root: Path, entries: Entries = ()) -> tuple[tuple[str, 
 
     Where it lists nothing itself, it is what its ``entries`` (command and folder) import.
     """
-    lines, told = runs.requirements, ()
+    lines, told = runs.requirements, tuple[str, ...]()
     if runs.own_requirements:
         listed = requirements.listed(root)
         lines = requirements.imported(root, entries, of(runs)) if listed is None else listed

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import html
 import json
 import re
 import sqlite3
@@ -183,9 +184,43 @@ class Claims:
         states = dict(re.findall(r"^\| (\w+) \| (\d+) \| [\d.,%<> ]+ \|$", text, re.MULTILINE))
         known_states = self.rows("SELECT state, count(*) AS n FROM repositories WHERE listed GROUP BY state")
         yield from self._equal("states", states, {row["state"]: str(row["n"]) for row in known_states})
+        cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
+        yield from self._rules({row[0]: row[1:] for row in cells if len(row) == 9})
+        yield from self._repositories({row[0]: row[1:5] for row in cells if len(row) == 6})
+        file = file.with_suffix(".html")
+        if file.is_file():
+            lines = re.findall(r"<tr><td>(.*)</td></tr>", file.read_text())
+            rows = [[_shown(cell) for cell in re.split(r"</td><td[^>]*>", line)] for line in lines]
+            yield from self._rules({row[0]: row[1:] for row in rows if len(row) == 9})
+            yield from self._repositories({row[0]: row[1:5] for row in rows if len(row) == 6})
+
+    def _rules(self, told: dict[str, list[str]]) -> Iterator[str]:
+        """What a table says of each rule, counted one finding and verdict after the other."""
+        known: dict[str, list[int]] = {}
+        repositories: dict[str, set[int]] = {}
+        of = "JOIN repositories r ON r.id = o.repository WHERE r.listed"
+        for row in self.rows(f"SELECT o.* FROM findings o {of}"):
+            repositories.setdefault(row["rule"], set()).add(row["repository"])
+            counts = known.setdefault(row["rule"], [0] * 8)
+            counts[1] += 1
+            counts[2] += row["fate"] == "fixed"
+        for rule, those in repositories.items():
+            known[rule][0] = len(those)
+        verdicts = ("kept", "broken", "partly reached", "not reached", "not judged")
+        for row in self.rows(f"SELECT o.* FROM verdicts o {of}"):
+            known[row["rule"]][3 + verdicts.index(row["verdict"])] += 1
+        told = {rule: row for rule, row in told.items() if rule != "rule" and not rule.startswith("---")}
+        yield from self._equal("rules", {rule: [_number(cell) for cell in row] for rule, row in told.items()}, known)
+
+    def _repositories(self, told: dict[str, list[str]]) -> Iterator[str]:
+        """What a table says of each repository: its outcome, findings, fixed ones, and those that were kept."""
         for row in self.rows("SELECT * FROM repositories WHERE listed"):
-            (line,) = [line for line in text.splitlines() if line.startswith(f"| {row['slug']} |")][-1:] or [""]
-            yield from self._equal(f"the outcome of {row['slug']}", outcome(row).split(":")[0] in line, True)
+            findings = self.rows("SELECT * FROM findings WHERE repository=?", row["id"])
+            fixed = [one for one in findings if one["fate"] == "fixed"]
+            known = [len(findings), len(fixed), sum(one["proof"] == "kept" for one in fixed)]
+            line = told.get(row["slug"], [""])
+            yield from self._equal(f"the outcome of {row['slug']}", outcome(row).split(":")[0] in line[0], True)
+            yield from self._equal(f"the figures of {row['slug']}", [_number(cell) for cell in line[1:]], known)
 
     def _tables(self) -> Iterator[str]:
         file = self.campaign.work / "report" / "repositories.csv"
@@ -199,6 +234,15 @@ class Claims:
                 known = (row["state"], row["verification"], str(len(fixed)), str(proven))
                 seen = (told["state"], told["verification"], told["fixed"], told["proven"])
                 yield from self._equal(f"a row of repositories.csv, {told['slug']}", seen, known)
+
+
+def _number(cell: str) -> int:
+    return int(cell.replace(",", ""))
+
+
+def _shown(cell: str) -> str:
+    """What a cell of a page shows, without its mark."""
+    return html.unescape(re.sub(r"<span aria-hidden.*?</span>|<[^>]*>", "", cell)).strip()
 
 
 def _at(finding: Row) -> str:

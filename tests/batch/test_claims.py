@@ -73,6 +73,8 @@ def test_all_that_is_told_is_in_the_ledger(campaign: Campaign) -> None:
         ("UPDATE repositories SET commits=commits+1 WHERE slug='kept'", "commits"),
         ("UPDATE repositories SET changed=0 WHERE slug='stops'", "nothing to change"),
         ("UPDATE repositories SET lines=lines+1 WHERE slug='fine'", "the headline"),
+        ("UPDATE verdicts SET verdict='broken' WHERE rowid=(SELECT min(rowid) FROM verdicts)", "rules"),
+        ("UPDATE findings SET fate='left' WHERE rowid=(SELECT min(rowid) FROM findings)", "the figures of"),
     ],
 )
 def test_a_claim_that_is_wrong_is_noticed(campaign: Campaign, tmp_path: Path, statement: str, noticed: str) -> None:

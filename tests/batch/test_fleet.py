@@ -88,6 +88,11 @@ def test_numbers(campaign: Campaign) -> None:
         "2 repositories. 1 script that stopped with an error now run."
     )
     assert (fleet.files, fleet.lines) == (12, 300)
+    with Ledger.open(campaign.work) as ledger:
+        ledger.change(1, "refused", stage="verify", reason="a promise was broken")
+    assert " 1 of the fixed is in refused repositories, of which nothing is published. " in sentence(
+        data.read(campaign)
+    )
     assert {row["rule"]: row["unproven"] for row in fleet.rules} == {"a-rule": 1, "b-rule": 0}
     rules = {row["rule"]: (row["findings"], row["fixed"], row["kept"], row["repositories"]) for row in fleet.rules}
     assert rules == {"a-rule": (4, 3, 2, 3), "b-rule": (2, 1, 0, 2)}

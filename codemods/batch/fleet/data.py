@@ -92,6 +92,11 @@ class Fleet:
         return sum(row["fixed"] for row in self.repositories)
 
     @property
+    def held_back(self) -> int:
+        """Those of them in repositories that are refused, as where a promise was broken."""
+        return sum(row["fixed"] for row in self.repositories if row["state"] == "refused")
+
+    @property
     def findings(self) -> int:
         """Findings there were."""
         return sum(row["findings"] for row in self.repositories)

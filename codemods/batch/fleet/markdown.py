@@ -92,6 +92,9 @@ def sentence(fleet: Fleet) -> str:
         f"{several(fleet.changed, 'repository', 'repositories')}, {fleet.proven} of them kept by a run; all that is on "
         f"the branch was kept in {several(fleet.verified, 'repository', 'repositories')}."
     )
+    if fleet.held_back:
+        are = "is" if fleet.held_back == 1 else "are"
+        told += f" {fleet.held_back} of the fixed {are} in refused repositories, of which nothing is published."
     if fleet.requests:
         told += f" {fleet.requests[:1].upper()}{fleet.requests[1:]}."
     if fleet.repaired:
