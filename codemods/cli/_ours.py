@@ -17,7 +17,8 @@ _ENDS = 65_536
 _COLOUR = re.compile(rb"\x1b\[[\d;]*m")
 _PROMISE = rb"\[(?:exact|equivalent|repair|behaviour|advice)\] "
 _VERDICT = (
-    rb"(?:every promise [^\n]*held|no promise held|the promise (?:held|was broken)|[\d,]+ of [\d,]+ promises? broken"
+    rb"(?:every promise [^\n]*held|no promise held|the promise (?:held|was broken)"
+    rb"|[\d,]+ of [\d,]+ promises? (?:broken|held;)"
     rb"|could not be judged|not all rewritten lines ran|the rewritten lines did not run|nothing was rewritten, so )"
 )
 

@@ -49,6 +49,8 @@ def headline(verification: Verification) -> str:
     if verification.status == 3:
         if partly and missed + partly == len(verification.rewrites):
             return "not all rewritten lines ran"
+        if kept:
+            return f"{kept:,} of {count_text(len(verification.rewrites), 'promise')} held; not all could be judged"
         return "the rewritten lines did not run" if missed == len(verification.rewrites) else "could not be judged"
     if not verification.rewrites:
         return "nothing was rewritten, so there is no promise to hold"

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 from rich.cells import cell_len
 
+from codemods.cli._ours import is_ours
 from tests.verify.reports import tools
 from verify.measured.records import Caught
 from verify.measured.results import Rewrite, Verdict, Verification
@@ -212,6 +213,20 @@ def test_original_again_is_shown_where_it_differs() -> None:
 def test_nothing_to_hold() -> None:
     assert render(tools.nothing(), "text").endswith("nothing was rewritten, so there is no promise to hold\n")
     assert render(tools.no_torch(), "text").startswith("could not be judged\n/usr/bin/python3 has no torch")
+
+
+def test_what_was_kept_is_told_where_not_all_could_be_judged() -> None:
+    kept, unknown = (
+        Rewrite((tools.finding(line=line),), verdict, "a reason")
+        for line, verdict in ((3, Verdict.KEPT), (9, Verdict.NOT_JUDGED))
+    )
+    record = tools.record()
+    made = tools.verification(
+        tools.entry(tools.run("original", record), tools.run("rewritten", record), (kept, unknown))
+    )
+    text = render(made, "text")
+    assert text.endswith("\n1 of 2 promises held; not all could be judged: 1 kept, 1 not judged\n")
+    assert is_ours(text.encode(), ["text"])
 
 
 def test_no_file_drives_the_terminal() -> None:
