@@ -248,6 +248,9 @@ def test_two_options_and_a_loop_are_one_run(folder: Path) -> None:
     assert (plain.plan, planned.command[-2:]) == ("", ("--test", "--loud"))
 
 
+#: Seconds in which a program that sleeps is ended; ten times what the others take beside another process.
+LATE = 6.0
+
 #: Larger batches than four never come to their end, as on a machine that is too slow for them.
 SLOW = """\
 import argparse
@@ -278,22 +281,25 @@ print(total)
 """
 
 
-@pytest.mark.parametrize(("size", "said"), [("args.batch", "--batch 4"), ("64", "batches had 4 items")])
-def test_smaller_batches_where_there_is_no_time(folder: Path, size: str, said: str) -> None:
-    (folder / "train.py").write_text(SLOW.replace("BATCH", size))
-    report = verified(timeout=12.0, reach=200.0)
+def test_smaller_batches_where_there_is_no_time(folder: Path) -> None:
+    (folder / "train.py").write_text(SLOW.replace("BATCH", "args.batch"))
+    report = verified(timeout=LATE, reach=200.0)
     assert (the_one(report).verdict, the_one(report).alone) == (Verdict.KEPT, False), the_one(report).why
-    assert said in "\n".join([*remarks.limits(report), *(" ".join(each.command) for each in report.entries)])
+    assert any("--batch 4" in " ".join(each.command) for each in report.entries)
 
 
 def test_a_wrong_change_is_no_better_with_smaller_batches(folder: Path) -> None:
+    """Here no option says how large they are."""
     text = SLOW.replace("BATCH", "64")
     (folder / "train.py").write_text(text)
     (folder / "changed.py").write_text(
-        text.replace("total += F.mse_loss(model(x), y)", "total += F.l1_loss(model(x), y)")
+        text.replace("total += F.mse_loss(model(x), y)", "total += F.l1_loss(model(x), y)").replace(
+            "model.eval()", "model.train(False)"
+        )
     )
-    report = verified(against="changed.py", timeout=12.0, reach=200.0)
-    assert the_one(report).verdict is Verdict.BROKEN, the_one(report).why
+    report = verified(against="changed.py", timeout=LATE, reach=200.0)
+    assert [each.verdict for each in report.rewrites] == [Verdict.KEPT, Verdict.BROKEN]
+    assert "batches had 4 items" in "\n".join(remarks.limits(report))
 
 
 #: Without its data and behind an error that the rewrite mends, the rest of the program is reached.
