@@ -417,3 +417,51 @@ def test_keys_of_the_session_cannot_be_read(place: Place) -> None:
     finally:
         libc.syscall(250, 9, key, -3)
     assert execution.output.strip() == "[]"
+
+
+def test_shared_memory_of_others_is_not_found_where_nothing_can_be_mounted(opened: Callable[[str], Place]) -> None:
+    """Memory and locks of its own work; what others keep there has names that nobody tells it, and no other kind of
+    file is made there."""
+    if landlock.version() < 1:
+        pytest.skip("needs Landlock")
+    place = opened("landlock")
+    with tempfile.NamedTemporaryFile(dir="/dev/shm"):
+        execution = place.run(
+            """
+            import contextlib, multiprocessing, os, socket
+            from multiprocessing.shared_memory import SharedMemory
+            memory, lock = SharedMemory(create=True, size=1 << 16), multiprocessing.Lock()
+            again = SharedMemory(memory.name); again.buf[0] = 7
+            with lock: print("own", memory.buf[0])
+            again.close(); memory.close(); memory.unlink()
+            for name, make in {
+                "list": os.listdir,
+                "folder": lambda path: os.mkdir(f"{path}/codemod-folder"),
+                "link": lambda path: os.symlink("/etc/passwd", f"{path}/codemod-link"),
+                "pipe": lambda path: os.mkfifo(f"{path}/codemod-pipe"),
+                "socket": lambda path: socket.socket(socket.AF_UNIX).bind(f"{path}/codemod-socket"),
+            }.items():
+                with contextlib.suppress(PermissionError): print(name, make("/dev/shm"))
+            print("end")
+            """
+        )
+        assert execution.output.split("\n") == ["own 7", "end", ""], execution
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["overlay", "landlock"])
+def test_workers_of_loaders_run(opened: Callable[[str], Place], kind: str) -> None:
+    """They hand batches on by shared memory."""
+    execution = opened(kind).run(
+        """
+        import torch
+        from torch.utils.data import DataLoader, TensorDataset
+        for sharing in ("file_descriptor", "file_system"):
+            torch.multiprocessing.set_sharing_strategy(sharing)
+            loader = DataLoader(TensorDataset(torch.arange(64.0)), batch_size=16, num_workers=2)
+            print(sum(batch.sum().item() for batch, in loader))
+        """,
+        view=View(needed=[path for path in sys.path if os.path.isabs(path)]),
+        seconds=120.0,
+    )
+    assert execution.output.split() == ["2016.0", "2016.0"], execution

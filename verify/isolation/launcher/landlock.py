@@ -23,6 +23,7 @@ _PATH_BENEATH = 1
 _WRITE_FILE = 1 << 1
 _READ_FILE = 1 << 2
 _READ_FOLDER = 1 << 3
+_REMOVE_FILE, _MAKE_FILE = 1 << 5, 1 << 8
 # Removing (4, 5) and making (6 to 12) entries of folders.
 _ENTRIES = sum(1 << bit for bit in range(4, 13))
 _REFER = 1 << 13  # since version 2; without it nothing may be moved between folders, not even inside
@@ -51,7 +52,9 @@ def restrict(rules: Rules | None) -> None:
 
     They reach no abstract socket of others and send no signal out, and cannot look into processes outside (memory, open
     files, environments). Without ``rules`` that is all, where the kernel can do it. The caller must have given up
-    gaining privileges. Terminals and what else :func:`devices` has stay writable, and so does shared memory.
+    gaining privileges. Terminals and what else :func:`devices` has stay writable. Of shared memory they get what the C
+    library needs for it: files directly in its folder. Which are there they cannot list, so that they find none of
+    others but by a name that they know; a folder of their own would take a mount.
     """
     known = version()
     scopes = _SCOPE_ABSTRACT | _SCOPE_SIGNAL if known >= 6 else 0
@@ -66,13 +69,16 @@ def restrict(rules: Rules | None) -> None:
     handle = _call(_CREATE_RULESET, packed, len(packed), 0)
     try:
         if rules is not None:
-            for folder in [*rules.writable, "/dev/shm"]:
+            memory = os.path.realpath("/dev/shm")
+            for folder in rules.writable:
                 _allow(handle, folder, writing | reading)
+            _allow(handle, memory, _READ_FILE | _WRITE_FILE | _REMOVE_FILE | _MAKE_FILE | (writing & _TRUNCATE))
             # Not /proc: to root it holds the kernel's settings too.
             for path in devices():
                 _allow(handle, path, _WRITE_FILE | (writing & _TRUNCATE))
-            for path in [*_beside(rules.hidden), *rules.readable]:
-                _allow(handle, path, reading)
+            for path in [*_beside([*rules.hidden, memory]), *rules.readable]:
+                if os.path.realpath(path) != memory:
+                    _allow(handle, path, reading)
         _call(_RESTRICT_SELF, handle, 0)
     finally:
         os.close(handle)
