@@ -9,12 +9,14 @@ from codemods.graph.libraries.table import CALLS
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.gradients import (
     BACKWARD_FUNCTIONS,
+    CHECKPOINT,
     FUNCTIONAL_GRADIENTS,
     GRAD_FUNCTIONS,
     GRAD_MODE_QUESTIONS,
     GRAD_OFF,
     GRAD_ON,
     GRAD_SWITCH,
+    OF_CHECKPOINTS,
     WEIGHT_CACHES,
 )
 from codemods.graph.model.kinds import AliasForm, Escape, GradSetting, Marked, UseKind, WalkKind
@@ -119,13 +121,12 @@ def _functional_gradient(engine: Modules, path: str, args: Arguments, at: ast.AS
     return engine.unseen_call(engine.opaque(at, path, args.all(), public=True), path)
 
 
-@CALLS.of("torch.utils.checkpoint.checkpoint")
+@CALLS.of(CHECKPOINT)
 def _checkpoint(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     _recomputed(engine, args, at)
     if not args.positional:
         return engine.unknown(path, public=True)
-    own = ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop")
-    named = {name: value for name, value in args.keywords.items() if name not in own}
+    named = {name: value for name, value in args.keywords.items() if name not in OF_CHECKPOINTS}
     return engine.call_value(args.positional[0], Arguments(args.call, args.positional[1:], named, args.more), at)
 
 

@@ -21,6 +21,7 @@ from codemods.proofs.idle_steps import meant_for_idle_steps
 from codemods.proofs.marks import clearings
 from codemods.proofs.observations import Shows
 from codemods.proofs.reach import folds
+from codemods.proofs.recomputing import only_recomputes
 from codemods.proofs.syntax import DEFINITIONS
 from codemods.proofs.unseen import Way, leaves_sight, ways_out
 from codemods.source.walking import children
@@ -106,7 +107,8 @@ class Recordings:
         self._read: dict[str, bool] = {}
         self._walks = sorted(w.place.clock for w in trace.walks)
         self._steps = sorted(s.place.clock for s in trace.steps)
-        self._marks = sorted((m.place.clock, _NEED_GRADIENTS[m.kind]) for m in trace.marks if m.kind in _NEED_GRADIENTS)
+        needing = [m for m in trace.marks if m.kind in _NEED_GRADIENTS and not only_recomputes(m, trace)]
+        self._marks = sorted((m.place.clock, _NEED_GRADIENTS[m.kind]) for m in needing)
         origins = [
             origin
             for walk in trace.walks

@@ -44,6 +44,11 @@ FUNCTIONAL_GRADIENTS = (
 BACKWARD_METHODS = words("backward manual_backward")
 """Methods of wrappers (accelerate, DeepSpeed, Lightning, Fabric) that back-propagate their argument (docs)."""
 
+CHECKPOINT = "torch.utils.checkpoint.checkpoint"
+
+OF_CHECKPOINTS = words("use_reentrant preserve_rng_state context_fn determinism_check debug early_stop")
+"""Arguments that a checkpoint takes itself and does not hand to its function (docs)."""
+
 PARAMETRIZATION_CACHES = words("torch.nn.utils.parametrize.cached")
 """Contexts in which all forwards share one graph from a weight to what its parametrization makes of it (docs)."""
 
