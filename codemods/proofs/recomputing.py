@@ -31,7 +31,8 @@ def only_recomputes(mark: Mark, trace: Trace) -> bool:
         if not isinstance(choice.body[-1], ast.Return):
             return False
         other = _behind(file, choice)
-    return _spelled(one, trace) == _spelled(other, trace)
+    same: bool = _spelled(one, trace) == _spelled(other, trace)
+    return same
 
 
 def _choice(file: ParsedFile, node: ast.AST) -> ast.If | ast.IfExp | None:

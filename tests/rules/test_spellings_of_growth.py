@@ -49,6 +49,21 @@ TOTALS = {
         "vars(b)['sum_'] = b.sum_ + loss",
         "b.sum_",
     ),
+    "a display": ("sum_ = {'a': 0, 'n': 0}", "sum_ = {**sum_, 'a': sum_['a'] + loss, 'n': 1}", "sum_['a']"),
+    "dict by names": ("sum_ = {'a': 0}", "sum_ = dict(sum_, a=sum_['a'] + loss)", "sum_['a']"),
+    "dict by spread names": ("sum_ = {}", "sum_ = dict(sum_, **{'a': sum_.get('a', 0) + loss})", "sum_['a']"),
+    "union": ("sum_ = {'a': 0}", "sum_ = sum_ | {'a': sum_['a'] + loss}", "sum_['a']"),
+    "union in place": ("sum_ = {'a': 0}", "sum_ |= {'a': sum_['a'] + loss}", "sum_['a']"),
+    "update": ("sum_ = {'a': 0}", "sum_.update({'a': sum_['a'] + loss})", "sum_['a']"),
+    "update by names": ("sum_ = {'a': 0}", "sum_.update(n=1, a=0.9 * sum_['a'] + 0.1 * loss)", "sum_['a']"),
+    "update by pairs": ("sum_ = {'a': 0}", "sum_.update([('a', sum_['a'] + loss)])", "sum_['a']"),
+    "update by zip": ("sum_ = {'a': 0}", "sum_.update(zip(['a'], [sum_['a'] + loss]))", "sum_['a']"),
+    "update of names": ("class B: sum_ = 0\nb = B()", "b.__dict__.update(sum_=b.sum_ + loss)", "b.sum_"),
+    "update of vars": ("class B: sum_ = 0\nb = B()", "vars(b).update({'sum_': b.sum_ + loss})", "b.sum_"),
+    "a list in turns": ("sum_ = [0, 0]", "sum_ = [v + loss for v in sum_]", "sum_[0]"),
+    "a list in numbered turns": ("sum_ = [0]", "sum_ = [v + i * loss for i, v in enumerate(sum_)]", "sum_[0]"),
+    "a dict in turns": ("sum_ = {'a': 0}", "sum_ = {k: v + loss for k, v in sum_.items()}", "sum_['a']"),
+    "a dict by its names": ("sum_ = {'a': 0}", "sum_ = {k: sum_[k] + loss for k in sum_}", "sum_['a']"),
 }
 """What stands before the loop, what grows in it, and what reads it: only ``sum_`` and ``b`` outlive a step."""
 
@@ -147,6 +162,52 @@ def test_what_does_not_grow_is_left_alone(tmp_path: Path, grows: str) -> None:
         assert findings(tmp_path, rule, text) == []
 
 
+@pytest.mark.parametrize(
+    ("losses", "form"),
+    [("[loss, loss]", "b.item()"), ("[0.5, loss]", "float(b)"), ("[loss, 0.5]", "float(b)"), ("[y, loss]", "")],
+)
+def test_each_turn_of_a_comprehension_counts(tmp_path: Path, losses: str, form: str) -> None:
+    seen = findings(tmp_path, TOTAL, program("sums = [0, 0]", f"sums = [a + b for a, b in zip(sums, {losses})]"))
+    assert not form or form in mended(tmp_path, seen)
+    assert "b.item()" not in mended(tmp_path, seen) or form == "b.item()"
+
+
+@pytest.mark.parametrize(
+    "grows",
+    [
+        "sums.update({'b': sums['a'] + loss})",
+        "sums = {**sums, 'b': sums['a'] + loss}",
+        "sums = {**sums, 'a': sums['a'] + loss.item()}",
+        "sums.update(a=sums['a'] + loss.detach())",
+        "sums.update(a=loss)",
+        "sums = {k: 0 + loss for k in sums}",
+        "sums = {k: loss + v.mean() for k, v in zip(sums, x)}",
+        "others = {k: v + loss for k, v in sums.items()}",
+        "others = [v + loss for v in sums.values()]",
+        "vars(b).update(last=b.sum_ + loss)",
+    ],
+)
+def test_entries_that_do_not_grow_are_no_totals(tmp_path: Path, grows: str) -> None:
+    before = "sums = {'a': 0}\nclass B: sum_ = 0\nb = B()"
+    assert findings(tmp_path, TOTAL, program(before, grows, after="print(sums, vars(b))")) == []
+
+
 def test_a_method_of_something_else_is_no_sum(tmp_path: Path) -> None:
     text = program("seen = set()", "seen.add(loss.item())\nlast = {'a': loss}", after="print(seen)")
     assert findings(tmp_path, TOTAL, text) == []
+
+
+@pytest.mark.parametrize(
+    ("other", "form"),
+    [
+        ("y", "b.detach()"),
+        ("y[0]", "b.detach()"),
+        ("y.sum(0)", "b.detach()"),
+        ("loss * 2", "b.item()"),
+        ("y.mean()", "b.item()"),
+    ],
+)
+def test_what_has_several_elements_on_another_path_stays_a_tensor(tmp_path: Path, other: str, form: str) -> None:
+    grows = f"b = loss\nif len(sys.argv) > 1:\n    b = {other}\nsum_ = sum_ + b"
+    seen = findings(tmp_path, TOTAL, program("import sys\nsum_ = 0", grows, after="print(sum_)"))
+    assert f"sum_ + {form}" in mended(tmp_path, seen)

@@ -12,13 +12,18 @@ from codemods.source.walking import children, walk
 
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
+Parts = dict[ast.expr, list[Value]]
+"""What expressions were, turn by turn."""
+
 
 class Comprehensions(InPlace):
     """The part of the engine that evaluates comprehensions."""
 
     def _eval_ListComp(self, e: ast.ListComp) -> Value:
         found: list[Value] = []
-        counted = self._comprehend(e, e.generators, lambda: found.append(self.evaluate(e.elt)))
+        parts: Parts = {}
+        counted = self._comprehend(e, e.generators, lambda: found.append(self._part_by_part(e.elt, parts)))
+        self._in_any_turn(parts)
         made = self.new_sequence(found)
         if not counted:
             self.uncounted.add(made.oid)
@@ -36,13 +41,28 @@ class Comprehensions(InPlace):
 
     def _eval_DictComp(self, e: ast.DictComp) -> Value:
         made = self.new_mapping()
+        parts: Parts = {}
 
         def put() -> None:
             key = self.evaluate(e.key)
-            self.put_item(made, key, self.evaluate(e.value))
+            self.put_item(made, key, self._part_by_part(e.value, parts))
 
         self._comprehend(e, e.generators, put)
+        self._in_any_turn(parts)
         return made
+
+    def _part_by_part(self, expression: ast.expr, parts: Parts) -> Value:
+        """Evaluate an element, and note the parts of a sum: they may grow those of the turns before."""
+        value = self.evaluate(expression)
+        for part in walk(expression) if isinstance(expression, ast.BinOp) else ():
+            if isinstance(part, ast.expr) and (known := self.values.get(part)) is not None:
+                parts.setdefault(part, []).append(known)
+        return value
+
+    def _in_any_turn(self, parts: Parts) -> None:
+        """Know of each part of a sum what it was in any of the turns."""
+        for part, values in parts.items():
+            self.values[part] = self.one_of(values) or values[0]
 
     def _comprehend(self, e: Comprehension, generators: list[ast.comprehension], body: Callable[[], None]) -> bool:
         """Run the turns of a comprehension; whether they are all that there are."""

@@ -23,6 +23,10 @@ from codemods.graph.run.contents import KEYS, REST
 class Filling(Items):
     """The part of the engine that fills containers."""
 
+    def note_updated(self, call: ast.AST) -> None:
+        """Record which sums ``sums.update(...)`` lets grow."""
+        raise NotImplementedError
+
     def ordered_by(self, args: Arguments, values: list[Value], at: ast.AST) -> None:
         """The key function of ``sort``, ``sorted``, ``min`` and ``max`` gets each of the values."""
         key = args.keywords.get("key")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.trace import Accumulation
-from codemods.graph.model.values import Const, Mapping, Plain, Sequence, Tensor, Tuple
+from codemods.graph.model.values import Const, Join, Mapping, Plain, Sequence, Tensor, Tuple
 from codemods.graph.python.operators import Operators
 
 _PLACES = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
@@ -29,8 +30,14 @@ _REMADE = frozenset(
 class Growing(Operators):
     """The part of the engine that tells growing values from those that are only assigned."""
 
-    def note_sum(self, target: ast.expr, expression: ast.expr, value: Value) -> None:
-        """``total = total + loss`` is an accumulation too, and so is ``mean = 0.9 * mean + 0.1 * loss``."""
+    def note_sum(
+        self, target: ast.expr, expression: ast.expr, value: Value, also: Iterable[str] = (), *, alone: bool = True
+    ) -> None:
+        """``total = total + loss`` is an accumulation too, and so is ``mean = 0.9 * mean + 0.1 * loss``.
+
+        ``also`` are names under which the old value is read as well; ``alone`` tells whether the statement makes
+        nothing but this sum.
+        """
         if isinstance(target, ast.Tuple) and isinstance(expression, ast.Tuple):
             # total, count = total + loss, count + 1
             starred = any(isinstance(e, ast.Starred) for e in (*target.elts, *expression.elts))
@@ -41,6 +48,10 @@ class Growing(Operators):
             return
         if not isinstance(target, _PLACES):
             return
+        if isinstance(expression, (ast.ListComp, ast.DictComp)):
+            self._note_sums_in_turns(target, expression, value)
+            return
+        self.note_entries(target, expression)
         begun: list[ast.expr] = []
         if isinstance(expression, ast.IfExp):
             # mean = loss if mean is None else 0.9 * mean + 0.1 * loss
@@ -53,8 +64,8 @@ class Growing(Operators):
         if made_of is None:
             return
         terms = self._terms(made_of)
-        text = place_text(target)
-        mine = next((t for t in terms if self._factor(t, text)), None)
+        texts = {place_text(target), *also}
+        mine = next((t for t in terms if self._factor(t, texts)), None)
         old = self.values.get(mine) if mine is not None else None
         others = [t for t in terms if t is not mine]
         added = self.one_of([v for t in others if (v := self.values.get(t)) is not None])
@@ -62,9 +73,74 @@ class Growing(Operators):
             return
         parts = tuple(part for t in (*others, *begun) for part in self.parts_of(t))
         carrier = self.carrier(target)
-        known = made_of is expression and isinstance(made_of, ast.BinOp) and isinstance(target, _PLACES[:3])
+        alone = alone and isinstance(target, _PLACES[:3])
+        known = alone and made_of is expression and isinstance(made_of, ast.BinOp)
         events = self.trace.accumulations if known else self.trace.growths
         events.append(Accumulation(self.place(made_of), target, old, added, value, carrier, self.s.grad, parts))
+
+    def note_entries(self, container: ast.expr, *expressions: ast.expr) -> None:
+        """``sums = {**sums, "a": sums["a"] + loss}``: what lies under a name grows, too."""
+        for expression in expressions:
+            for name, given in self._entries(expression) if _names_a_place(container) else ():
+                value = self.values.get(given)
+                if value is not None:
+                    element = ast.copy_location(ast.Subscript(container, name, ast.Load()), given)
+                    self.note_sum(element, given, value, alone=False)
+
+    def note_updated(self, call: ast.AST) -> None:
+        """``sums.update(a=sums["a"] + loss)``."""
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+            self.note_entries(call.func.value, *call.args, _by_name(call))
+        elif isinstance(call, ast.AugAssign):
+            self.note_entries(call.target, call.value)
+
+    def _entries(self, expression: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+        """The names and values in what a dict is filled from, as far as they stand there."""
+        if isinstance(expression, ast.Dict):
+            pairs = list(zip(expression.keys, expression.values, strict=True))
+            inner = [pair for key, value in pairs if key is None for pair in self._entries(value)]
+            return [*inner, *((key, value) for key, value in pairs if key is not None)]
+        if isinstance(expression, (ast.List, ast.Tuple)):
+            rows = [e.elts for e in expression.elts if isinstance(e, (ast.Tuple, ast.List))]
+            return [(row[0], row[1]) for row in rows if len(row) == 2]
+        if isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.BitOr):
+            return [*self._entries(expression.left), *self._entries(expression.right)]
+        if not isinstance(expression, ast.Call):
+            return []
+        path = self.trace.called.get(expression, "")
+        given = expression.args
+        if path == "builtins.zip" and all(isinstance(a, (ast.List, ast.Tuple)) for a in given) and len(given) == 2:
+            return list(zip(given[0].elts, given[1].elts, strict=False))  # type: ignore[attr-defined]
+        if path in ("builtins.dict", "collections.OrderedDict"):
+            return [pair for a in (*given, _by_name(expression)) for pair in self._entries(a)]
+        return []
+
+    def _note_sums_in_turns(self, target: ast.expr, made: ast.ListComp | ast.DictComp, value: Value) -> None:
+        """``sums = [a + b for a, b in zip(sums, losses)]``: each of several sums grows."""
+        sum_ = made.elt if isinstance(made, ast.ListComp) else made.value
+        if len(made.generators) == 1:
+            # each by itself, as it is read later
+            sums = Join(tuple(self.elements(value)))
+            self.note_sum(target, sum_, sums, self._elements_in_turns(target, made.generators[0]), alone=False)
+
+    def _elements_in_turns(self, target: ast.expr, turns: ast.comprehension) -> set[str]:
+        """How the turns of a comprehension read the elements of a container."""
+        through, variables, text = turns.iter, turns.target, ast.unparse(target)
+        found = {f"{text}[{n.id}]" for n in ast.walk(variables) if isinstance(n, ast.Name)}
+        if ast.unparse(through) == text:
+            # for value in sums
+            found.add(ast.unparse(variables))
+        if not isinstance(through, ast.Call) or not isinstance(variables, ast.Tuple):
+            return found
+        path, method = self.trace.called.get(through, ""), through.func
+        if path == "builtins.zip" and len(through.args) == len(variables.elts):
+            pairs = zip(through.args, variables.elts, strict=True)
+            return found | {ast.unparse(variable) for given, variable in pairs if ast.unparse(given) == text}
+        items = method.value if isinstance(method, ast.Attribute) and method.attr == "items" else None
+        source = through.args[0] if path == "builtins.enumerate" and through.args else items
+        if source is not None and ast.unparse(source) == text:
+            found.add(ast.unparse(variables.elts[-1]))
+        return found
 
     def note_added(self, function: ast.Attribute, old: Value, call: ast.Call | None, new: Value) -> None:
         """``total.add_(loss)``: a sum that grows in place."""
@@ -181,14 +257,32 @@ class Growing(Operators):
             return [method.value, first] if isinstance(self.values.get(method.value), Tensor) else []
         return []
 
-    def _factor(self, term: ast.expr, text: str) -> bool:
-        """Whether a term of a sum is what reads ``text``, or a multiple of that."""
+    def _factor(self, term: ast.expr, texts: set[str]) -> bool:
+        """Whether a term of a sum is what reads one of ``texts``, or a multiple of that."""
         if isinstance(term, ast.BinOp) and isinstance(term.op, (ast.Mult, ast.Div)):
-            return self._factor(term.left, text) or (isinstance(term.op, ast.Mult) and self._factor(term.right, text))
+            return self._factor(term.left, texts) or (isinstance(term.op, ast.Mult) and self._factor(term.right, texts))
         scaled = isinstance(term, ast.Call) and isinstance(term.func, ast.Attribute) and term.func.attr in _SCALED
         if scaled and isinstance(self.values.get(term.func.value), Tensor):  # type: ignore[attr-defined]
-            return self._factor(term.func.value, text)  # type: ignore[attr-defined]
-        return place_text(term) == text
+            return self._factor(term.func.value, texts)  # type: ignore[attr-defined]
+        return place_text(term) in texts
+
+
+def _by_name(call: ast.Call) -> ast.Dict:
+    """The keywords of a call as a dict."""
+    named = call.keywords
+    return ast.Dict([None if k.arg is None else ast.Constant(k.arg) for k in named], [k.value for k in named])
+
+
+def _names_a_place(expression: ast.expr) -> bool:
+    """Whether it may be evaluated once more: a name, an attribute or element of one, or the names of an object."""
+    while isinstance(expression, (ast.Attribute, ast.Subscript)):
+        if isinstance(expression, ast.Subscript) and not isinstance(expression.slice, (ast.Name, ast.Constant)):
+            return False
+        expression = expression.value
+    if isinstance(expression, ast.Call):
+        named = isinstance(expression.func, ast.Name) and expression.func.id == "vars" and len(expression.args) == 1
+        return named and _names_a_place(expression.args[0])
+    return isinstance(expression, ast.Name)
 
 
 def place_text(expression: ast.expr) -> str:

@@ -105,8 +105,9 @@ class Joins(Recording):
         nodes = [n for n in (a.node, b.node) if n is not None]
         node = self.phi(nodes, certain=len(nodes) == 2) if nodes else None
         if node is not None and len(nodes) == 1:
-            # of the tensor on the other path nothing is known
+            # of the tensor on the other path nothing more is known
             node.dimensionless = False
+            node.scalar = node.scalar and all(t.scalar for t in (a, b) if t.node is None)
         aliases: tuple[Alias, ...] = ()
         if a.aliases or b.aliases:
             both = [o for o in a.aliases if o in b.aliases]

@@ -41,6 +41,7 @@ def _cell(given: list[Value]) -> tuple[str, object] | None:
 
 @OF_DICTS.of("update", "__ior__")
 def _update(engine: Filling, container: Mapping, name: str, args: Arguments, at: ast.AST) -> Value:
+    engine.note_updated(at)
     for value in args.positional:
         engine.fill_mapping(container, value, at)
     for key, value in args.keywords.items():
