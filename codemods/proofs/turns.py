@@ -184,6 +184,12 @@ def crossed(old: Place, new: Place) -> ast.AST | None:
     return None
 
 
+def in_one_turn(one: Place, other: Place) -> bool:
+    """Whether two places lie in the same turn of all loops around both."""
+    turns = zip(one.turns(), other.turns(), strict=False)
+    return all(turn == later for (loop, turn), (around, later) in turns if loop is around)
+
+
 def of_a_changing_condition(place: Place) -> bool:
     """Whether two paths meet there, one taken in some turns of the loop and one in the others: the loop writes what
     the condition tests, and no inner loop runs until it holds."""

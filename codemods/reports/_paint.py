@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from codemods.reports._listed import LEVELS
 from codemods.source.diffs import printable
 from codemods.terms.findings import Promise
 
 BOLD, DIM, RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 RED, GREEN, YELLOW, BLUE, CYAN = (f"\x1b[{code}m" for code in (31, 32, 33, 34, 36))
 
-#: What raises or grows without bound is an error, what costs a warning, what may be wrong a note.
-SEVERITY = {
-    Promise.EXACT: YELLOW,
-    Promise.EQUIVALENT: YELLOW,
-    Promise.REPAIR: RED,
-    Promise.BEHAVIOUR: YELLOW,
-    Promise.ADVICE: CYAN,
-}
+#: What each level looks like.
+SEVERITY = {promise: {"error": RED, "warning": YELLOW, "note": CYAN}[level] for promise, level in LEVELS.items()}
 #: Green is what may be applied without a thought.
 PROMISED = {
     Promise.EXACT: GREEN,

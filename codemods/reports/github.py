@@ -9,17 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codemods.reports import Detail, Report
-from codemods.reports._listed import from_root, root
-from codemods.terms.findings import Finding, Promise, Skipped
+from codemods.reports._listed import LEVELS, from_root, root
+from codemods.terms.findings import Finding, Skipped
 
 # The log shows a step's commands in this order; of each kind the first ten become annotations.
-_KINDS = {
-    Promise.REPAIR: "error",
-    Promise.BEHAVIOUR: "warning",
-    Promise.EQUIVALENT: "warning",
-    Promise.EXACT: "warning",
-    Promise.ADVICE: "notice",
-}
+_KINDS = {promise: "notice" if level == "note" else level for promise, level in LEVELS.items()}
 _SHOWN = 10
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from codemods.graph.model.nodes import Place
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Ran, Trace
 from codemods.proofs.observations import Observation
@@ -53,7 +52,8 @@ class AnomalyModeLeftOn(SiteRule):
             for call in _switched(trace, ran):
                 later = trace.called[call] in _SETTING
                 span = range(ran.first, ran.last if not later else trace.ran[-1].last)
-                steps = [s for s in trace.steps if s.place.clock in span and loops_around(s.place) != _turns_of(ran)]
+                around = loops_around(ran.place)
+                steps = [s for s in trace.steps if s.place.clock in span and loops_around(s.place) != around]
                 if (
                     not trace.complete
                     or not steps
@@ -98,11 +98,6 @@ def _on(call: ast.Call) -> bool:
 def _decided(file: ParsedFile, call: ast.Call) -> bool:
     """Whether something decides if it comes to this."""
     return under(file, call, ast.If, ast.Try, ast.ExceptHandler, ast.Match, ast.IfExp)
-
-
-def _turns_of(ran: Ran) -> list[tuple[ast.AST, int]]:
-    """The real loops around a statement."""
-    return loops_around(Place(ran.statement, ran.statement, ran.frame, ran.loops, ran.first))
 
 
 RULE = AnomalyModeLeftOn

@@ -56,7 +56,7 @@ class EmptyCache(SiteRule):
         candidates = ((ran, _evaluates(trace, ran)) for ran in trace.ran if isinstance(ran.statement, _PASSES))
         passes = [(ran, forwards) for ran, forwards in candidates if forwards]
         for ran, forwards in passes:
-            whole = _whole(ran)
+            whole = ran.place
             if any(_within(whole, other) for other, _ in passes if other is not ran) or _within_steps(trace, ran):
                 continue
             file, statement = ran.frame.file, ran.statement
@@ -85,7 +85,7 @@ def _evaluates(trace: Trace, ran: Ran) -> list[Forward]:
     """The forwards of a statement that runs several in a loop of its own and nothing that learns."""
     if ran.frame.inside_module:
         return []
-    depth = len(_loops(_whole(ran)))
+    depth = len(_loops(ran.place))
     forwards = [f for f in trace.forwards if len(_loops(f.place)) > depth and _within(f.place, ran)]
     places = [*(w.place for w in trace.walks), *(s.place for s in trace.steps)]
     if not forwards or any(_within(place, ran) for place in places):
@@ -94,17 +94,13 @@ def _evaluates(trace: Trace, ran: Ran) -> list[Forward]:
     return [] if any(n.walks and not n.leaf for n in made) else forwards
 
 
-def _whole(ran: Ran) -> Place:
-    return Place(ran.statement, ran.statement, ran.frame, ran.loops, ran.first)
-
-
 def _loops(place: Place) -> list[ast.AST]:
     return [loop for loop, _ in place.turns() if isinstance(loop, LOOPS)]
 
 
 def _within_steps(trace: Trace, ran: Ran) -> bool:
     """Whether it stands in the loop over training batches: beside a backward, not beside a loop of them."""
-    return any(_loops(walk.place) == _loops(_whole(ran)) for walk in trace.walks)
+    return any(_loops(walk.place) == _loops(ran.place) for walk in trace.walks)
 
 
 def _empties(trace: Trace, ran: Ran) -> bool:

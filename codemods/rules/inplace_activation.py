@@ -14,6 +14,7 @@ from codemods.graph.model.values import Tensor
 from codemods.proofs.observations import Observation
 from codemods.proofs.reach import maybe_frozen, reached_surely, savers
 from codemods.proofs.syntax import called
+from codemods.proofs.turns import in_one_turn
 from codemods.rules._sites import SiteRule
 from codemods.terms.words import words
 
@@ -173,11 +174,7 @@ def _raises(walk: Walk, node: Node, change: Alteration) -> bool:
         return False
     if maybe_frozen(walk) or not reached_surely(walk, [node]):
         return False
-    return all(
-        turn == later
-        for (loop, turn), (other, later) in zip(change.place.turns(), walk.place.turns(), strict=False)
-        if loop is other
-    )
+    return in_one_turn(change.place, walk.place)
 
 
 def _spoken(saved: Node) -> str:

@@ -11,6 +11,7 @@ from codemods.graph.model.trace import Alteration, Trace
 from codemods.graph.model.values import Tensor
 from codemods.proofs.observations import Observation
 from codemods.proofs.reach import savers
+from codemods.proofs.turns import in_one_turn
 from codemods.rules._sites import SiteRule
 from codemods.terms.edits import Edit, KeepPart, WrapExpression
 from codemods.terms.findings import Promise
@@ -89,7 +90,7 @@ def _damage(alias: Alias, change: Alteration) -> tuple[Node, Walk] | None:
         if node.birth > at or not node.certain or any(walk.place.clock <= at for walk in node.walks):
             continue
         walk = next((w for w in node.walks if w.place.clock > at), None)
-        if walk is not None and _in_one_turn(change, walk):
+        if walk is not None and in_one_turn(change.place, walk.place):
             return node, walk
     return None
 
@@ -99,15 +100,6 @@ def _read_after(original: Node, at: int) -> bool:
     if any(child.birth > at for child in original.children):
         return True
     return any(use.place.clock > at and not use.detached and use.kind is not UseKind.ATTRIBUTE for use in original.uses)
-
-
-def _in_one_turn(change: Alteration, walk: Walk) -> bool:
-    """Whether the backward comes in the same turn of all loops around both."""
-    return all(
-        turn == later
-        for (loop, turn), (other, later) in zip(change.place.turns(), walk.place.turns(), strict=False)
-        if loop is other
-    )
 
 
 RULE = InplaceOnDetached

@@ -6,6 +6,7 @@ import shlex
 from typing import NamedTuple
 
 from codemods.reports._markup import environment
+from codemods.reports.html import MARKS, TONES
 from codemods.source.diffs import printable
 from verify.errors import VerifyError
 from verify.measured.results import Entry, Rewrite, Verdict, Verification
@@ -13,21 +14,6 @@ from verify.reports import patch, remarks, reproduce
 from verify.reports.plots import Panel, panels
 from verify.reports.table import Table, table
 
-#: What stands before a verdict, so that it is not told by colour alone.
-_MARKS = {
-    Verdict.KEPT: "✓",
-    Verdict.BROKEN: "✗",
-    Verdict.PARTLY_REACHED: "◐",
-    Verdict.NOT_REACHED: "○",
-    Verdict.NOT_JUDGED: "?",
-}
-_TONES = {
-    Verdict.KEPT: "good",
-    Verdict.BROKEN: "bad",
-    Verdict.PARTLY_REACHED: "unknown",
-    Verdict.NOT_REACHED: "unknown",
-    Verdict.NOT_JUDGED: "unknown",
-}
 _STATUS = {0: ("good", "✓"), 1: ("bad", "✗"), 3: ("unknown", "?")}
 #: More rewrites, or larger diffs, than this are shown folded.
 _OPEN_REWRITES, _OPEN_LINES = 8, 400
@@ -84,7 +70,7 @@ def _rendered(template: str, verification: Verification, *, level: int) -> str:
             verification=verification,
             headline=remarks.headline(verification),
             tally=[
-                (_TONES[verdict], _MARKS[verdict], verdict.value, count)
+                (_tone(verdict), MARKS[verdict.value], verdict.value, count)
                 for verdict, count in remarks.tally(verification)
             ],
             tone=tone,
@@ -128,7 +114,12 @@ def _marked(files: list[patch.Patched], verification: Verification) -> list[patc
 
 
 def _item(rewrite: Rewrite, verification: Verification) -> _Item:
-    return _Item(rewrite, remarks.reason_text(rewrite, verification), _TONES[rewrite.verdict], _MARKS[rewrite.verdict])
+    verdict = rewrite.verdict
+    return _Item(rewrite, remarks.reason_text(rewrite, verification), _tone(verdict), MARKS[verdict.value])
+
+
+def _tone(verdict: Verdict) -> str:
+    return TONES.get(verdict.value, "unknown")
 
 
 def _parts(verification: Verification) -> tuple[list[_Part], str]:

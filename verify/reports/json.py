@@ -106,30 +106,23 @@ def _run(run: Run | None) -> dict[str, Any] | None:
     }
 
 
+#: What figures are called here, where that is not the name of their field.
+_NAMES = {
+    "slope": "nodes_per_step",
+    "growth": "bytes_per_step",
+    "seconds": "seconds_per_step",
+    "spread": "seconds_spread",
+}
+
+
 def _figures(numbers: Figures) -> dict[str, Any]:
-    return {
-        "backwards": numbers.backwards,
-        "raised": numbers.raised,
-        "steps": numbers.steps,
-        "losses": [
-            {"site": _site(series.site), "first": series.first, "last": series.last, "values": series.values}
-            for series in numbers.losses
-        ],
-        "unit": numbers.unit,
-        "live": numbers.live,
-        "leak": numbers.leak,
-        "nodes_per_step": numbers.slope,
-        "holders": [holder._asdict() for holder in numbers.holders],
-        "wasted": [_forwards(site) for site in numbers.wasted],
-        "bytes": numbers.bytes,
-        "peak": numbers.peak,
-        "bytes_per_step": numbers.growth,
-        "resident": numbers.resident,
-        "seconds_per_step": numbers.seconds,
-        "seconds_spread": numbers.spread,
-        "device": numbers.device,
-        "caught": numbers.caught,
-    }
+    told = {_NAMES.get(name, name): value for name, value in vars(numbers).items()}
+    losses = [
+        {"site": _site(series.site), "first": series.first, "last": series.last, "values": series.values}
+        for series in numbers.losses
+    ]
+    holders = [holder._asdict() for holder in numbers.holders]
+    return {**told, "losses": losses, "holders": holders, "wasted": [_forwards(site) for site in numbers.wasted]}
 
 
 #: The fields of a process, in this order.

@@ -72,6 +72,13 @@ class Frame:
         yield from (owner for owner, names in reversed(self.scopes) if name in names)
         yield self.fid
 
+    def outward(self) -> Iterator[Frame]:
+        """This frame and those of its callers."""
+        frame: Frame | None = self
+        while frame is not None:
+            yield frame
+            frame = frame.call.frame if frame.call is not None else None
+
     @property
     def definition(self) -> ast.AST | None:
         """The ``def`` or lambda that runs, None for a module's top level."""
@@ -223,6 +230,7 @@ class Alias:
         return self if self.source is not None else Alias(self.form, self.place, self.given, self.grad, self)
 
 
+@dataclass(eq=False, slots=True)
 class Node:
     """One node of the simulated autograd graph.
 
@@ -232,55 +240,25 @@ class Node:
     ``dimensionless`` that it has no dimension, as a reduced loss.
     """
 
-    __slots__ = (
-        "birth",
-        "certain",
-        "children",
-        "dimensionless",
-        "escapes",
-        "kind",
-        "label",
-        "parents",
-        "place",
-        "saves",
-        "scalar",
-        "shadow",
-        "stale_reads",
-        "stores",
-        "uses",
-        "walks",
-    )
+    birth: int
+    kind: NodeKind
+    parents: tuple[Node, ...]
+    place: Place
+    saves: bool = field(kw_only=True)
+    certain: bool = field(kw_only=True)
+    scalar: bool = field(default=False, kw_only=True)
+    dimensionless: bool = field(default=False, kw_only=True)
+    label: str = field(default="", kw_only=True)
+    walks: list[Walk] = field(default_factory=list, init=False)
+    uses: list[Use] = field(default_factory=list, init=False)
+    stores: list[tuple[Carrier, Place]] = field(default_factory=list, init=False)
+    stale_reads: list[tuple[Carrier, Place]] = field(default_factory=list, init=False)
+    escapes: list[Escape] = field(default_factory=list, init=False)
+    children: list[Node] = field(default_factory=list, init=False)
+    shadow: Shadow = field(default=(), init=False)
 
-    def __init__(
-        self,
-        birth: int,
-        kind: NodeKind,
-        parents: tuple[Node, ...],
-        place: Place,
-        *,
-        saves: bool,
-        certain: bool,
-        scalar: bool = False,
-        dimensionless: bool = False,
-        label: str = "",
-    ) -> None:
-        self.birth = birth
-        self.kind = kind
-        self.parents = parents
-        self.place = place
-        self.saves = saves
-        self.certain = certain
-        self.scalar = scalar
-        self.dimensionless = dimensionless
-        self.label = label
-        self.walks: list[Walk] = []
-        self.uses: list[Use] = []
-        self.stores: list[tuple[Carrier, Place]] = []
-        self.stale_reads: list[tuple[Carrier, Place]] = []
-        self.escapes: list[Escape] = []
-        self.children: list[Node] = []
-        self.shadow: Shadow = ()
-        for parent in parents:
+    def __post_init__(self) -> None:
+        for parent in self.parents:
             parent.children.append(self)
 
     @property

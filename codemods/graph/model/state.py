@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from codemods.graph.model.cells import GONE, Cells, Key
@@ -36,6 +37,7 @@ class Log:
         self.parent = parent
 
 
+@dataclass(eq=False, slots=True)
 class State:
     """What every variable, attribute and element holds at one point of one path.
 
@@ -46,25 +48,13 @@ class State:
     Most cells are the same on all paths. They are ``_shared``, and only ``_own`` is copied where paths part.
     """
 
-    __slots__ = ("_own", "_shared", "base", "grad", "log", "reads", "written")
-
-    def __init__(
-        self,
-        own: dict[Key, Any],
-        shared: dict[Key, Any],
-        log: Log,
-        grad: bool | None,
-        reads: dict[Key, Any] | None,
-        base: dict[Key, Any],
-        written: list[tuple[Key, Any]],
-    ) -> None:
-        self.reads = reads
-        self.base = base
-        self._own = own
-        self._shared = shared
-        self.log = log
-        self.grad = grad
-        self.written = written
+    _own: dict[Key, Any]
+    _shared: dict[Key, Any]
+    log: Log
+    grad: bool | None
+    reads: dict[Key, Any] | None
+    base: dict[Key, Any]
+    written: list[tuple[Key, Any]]
 
     @staticmethod
     def empty(base: dict[Key, Any] | None = None) -> State:

@@ -79,6 +79,11 @@ class Ran:
     first: int
     last: int
 
+    @property
+    def place(self) -> Place:
+        """Where and when it began."""
+        return Place(self.statement, self.statement, self.frame, self.loops, self.first)
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Forward:

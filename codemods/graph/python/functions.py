@@ -168,12 +168,7 @@ class Functions(Remembering):
         definition = function.definition
         if self.spent > self.budget // 3 or isinstance(definition, ast.Lambda):
             return False
-        running: list[Frame] = []
-        frame: Frame | None = self.frame
-        while frame is not None:
-            if frame.function is not None and frame.function.definition is definition:
-                running.append(frame)
-            frame = frame.call.frame if frame.call is not None else None
+        running = [frame for frame in self.frame.outward() if frame.definition is definition]
         # a constructor has a new object each time
         own = isinstance(receiver, Instance) and getattr(definition, "name", "") != "__init__"
         if own and all(isinstance(f.receiver, Instance) and f.receiver is not receiver for f in running):
@@ -194,9 +189,7 @@ class Functions(Remembering):
         part of that."""
         if receiver is not None or args.more or not args.all() or isinstance(function.definition, ast.Lambda):
             return False
-        frame: Frame | None = self.frame
-        while frame is not None and (frame.function is None or frame.function.definition is not function.definition):
-            frame = frame.call.frame if frame.call is not None else None
+        frame = next((frame for frame in self.frame.outward() if frame.definition is function.definition), None)
         if frame is None:
             return False
         names = [a.arg for a in function.definition.args.args]

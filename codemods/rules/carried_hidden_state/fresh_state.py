@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from codemods.graph.model.kinds import CarrierKind
-from codemods.graph.model.nodes import Frame
 from codemods.graph.model.program import ClassInfo, ParsedFile, receiver_name
 from codemods.graph.model.values import Function, Instance
 from codemods.proofs.carried import Carry, Ledger
@@ -70,11 +69,9 @@ def _at_top(forward: Function, code: str) -> tuple[str, Edit]:
 
 
 def _instance(carry: Carry) -> Instance | None:
-    frame: Frame | None = carry.store.frame
-    while frame is not None:
+    for frame in carry.store.frame.outward():
         if isinstance(frame.receiver, Instance) and frame.receiver.oid == carry.carrier.owner:
             return frame.receiver if frame.receiver.cls.is_module else None
-        frame = frame.call.frame if frame.call is not None else None
     return None
 
 
@@ -198,18 +195,12 @@ def _own_targets(target: ast.expr, own: str) -> list[str]:
 def _holders(carry: Carry, inner: Instance) -> Iterator[tuple[Instance, str]]:
     """The modules on the way to the store whose attribute the stateful one is."""
     cells = carry.freed_by.cells
-    frame: Frame | None = carry.store.frame
     seen: set[int] = {inner.oid}
-    while frame is not None:
+    for frame in carry.store.frame.outward():
         holder = frame.receiver
         if isinstance(holder, Instance) and holder.cls.is_module and holder.oid not in seen:
             seen.add(holder.oid)
             for (owner, name), value in cells.items():
-                if (
-                    owner == holder.oid
-                    and isinstance(name, str)
-                    and isinstance(value, Instance)
-                    and value.oid == inner.oid
-                ):
+                held = isinstance(value, Instance) and value.oid == inner.oid
+                if held and owner == holder.oid and isinstance(name, str):
                     yield holder, name
-        frame = frame.call.frame if frame.call is not None else None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.walks import walks
@@ -31,6 +32,17 @@ _LEFT_BEHIND = (
 _TEST_FOLDERS = frozenset(("test", "tests", "testing", "unittests"))
 
 _Chain = tuple[tuple[str, Span | None, Span], ...]
+_Forwards = dict[tuple[str, Span], list[Observation]]
+"""Forwards, by what is done about them at a place."""
+
+
+class _Placed(NamedTuple):
+    """Forwards by what is done about them: a decorated function, a block, advice at a call, advice on what is left."""
+
+    decorated: _Forwards
+    blocks: _Forwards
+    advice: _Forwards
+    left: _Forwards
 
 
 class Placement:
@@ -61,15 +73,13 @@ class Placement:
 
     def findings(self) -> Iterator[Finding]:
         """All findings."""
-        decorated: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
-        blocks: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
-        advice: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
-        left: dict[tuple[str, Span], list[Observation]] = defaultdict(list)
+        placed = _Placed(*(defaultdict(list) for _ in _Placed._fields))
+        decorated = placed.decorated
         for forward in self.forwards:
             if self._is_test(forward.facts["chain"]):
                 continue
             if not any(self._is_forward(path, function) for path, function, _ in forward.facts["chain"]):
-                self._own(forward, decorated, blocks, advice, left)
+                self._own(forward, placed)
         for key in [key for key, forwards in decorated.items() if self._covered(key, forwards, decorated)]:
             # what calls the method evaluates as a whole: one decorator is enough
             del decorated[key]
@@ -77,10 +87,10 @@ class Placement:
             finding = self._decorate(path, span, forwards)
             if finding is not None:
                 yield finding
-        yield from self._wrap_all(blocks)
-        for (path, span), forwards in sorted(advice.items()):
+        yield from self._wrap_all(placed.blocks)
+        for (path, span), forwards in sorted(placed.advice.items()):
             yield self._advise(path, span, forwards, _TRAINS_TOO)
-        for (path, span), forwards in sorted(left.items()):
+        for (path, span), forwards in sorted(placed.left.items()):
             yield self._advise(path, span, forwards, _LEFT_BEHIND)
 
     def _is_test(self, chain: _Chain) -> bool:
@@ -107,14 +117,7 @@ class Placement:
             and isinstance(file.parent(node), ast.ClassDef)
         )
 
-    def _own(
-        self,
-        forward: Observation,
-        decorated: dict[tuple[str, Span], list[Observation]],
-        blocks: dict[tuple[str, Span], list[Observation]],
-        advice: dict[tuple[str, Span], list[Observation]],
-        left: dict[tuple[str, Span], list[Observation]],
-    ) -> None:
+    def _own(self, forward: Observation, placed: _Placed) -> None:
         chain: _Chain = forward.facts["chain"]
         known = any((path, function) in self.covered for path, function, _ in chain)
         if forward.facts["root"] in self.covered or (known and forward.facts["once"]):
@@ -124,41 +127,41 @@ class Placement:
             # it belongs to a training step, whichever functions lead to it
             found = [(path, statement) for path, _, statement in chain if self._is_faulty(path, statement)]
             if found:
-                blocks[found[-1]].append(forward)
+                placed.blocks[found[-1]].append(forward)
             return
         closed = self.functions.get(forward.facts["closed"])
         if closed is not None and closed.faulty and self._may_decorate(closed.path, closed):
             # whoever calls this method gets nothing that could be walked
-            decorated[(closed.path, closed.span)].append(forward)
+            placed.decorated[(closed.path, closed.span)].append(forward)
             return
         outermost: tuple[str, Span] | None = None
         for path, function, statement in chain:
             site = self.functions.get((path, function)) if function is not None else None
             if site is not None and site.faulty and self._may_decorate(path, site):
-                decorated[(path, site.span)].append(forward)
+                placed.decorated[(path, site.span)].append(forward)
                 return
             here = self.statements.get((path, statement))
             if here is not None and not here.faulty:
                 # the statement serves training as well: what calls this function may know better
                 if site is not None and (site.any("walks") or site.any("marked")) and function is not None:
-                    self._advise_call(chain, function, forward, advice)
+                    self._advise_call(chain, function, forward, placed.advice)
                     return
                 if site is None or function is None:
                     return
                 continue
             if site is not None and function is not None and site.faulty and self._trains(path, function):
                 # for the callers in sight it does not
-                self._advise_call(chain, function, forward, advice)
+                self._advise_call(chain, function, forward, placed.advice)
                 return
             if (path, statement) in self.leaving:
                 # whoever calls the function gets its graphs: what becomes of them shows where it is called
                 outermost = (path, statement)
                 continue
             if here is not None and (path, function) not in self.partial:
-                blocks[(path, statement)].append(forward)
+                placed.blocks[(path, statement)].append(forward)
             return
         if outermost is not None:
-            left[outermost].append(forward)
+            placed.left[outermost].append(forward)
 
     def _trains(self, path: str, function: Span) -> bool:
         """Whether the code of a function calls a backward, reached or not."""
@@ -167,9 +170,7 @@ class Placement:
         return file is not None and node is not None and file.once(walks, node)
 
     @staticmethod
-    def _covered(
-        key: tuple[str, Span], forwards: list[Observation], decorated: Mapping[tuple[str, Span], list[Observation]]
-    ) -> bool:
+    def _covered(key: tuple[str, Span], forwards: list[Observation], decorated: _Forwards) -> bool:
         """Whether all forwards of a method that gives no graph out run in other functions that are decorated."""
         return all(
             forward.facts["closed"] == key
@@ -180,13 +181,7 @@ class Placement:
             for forward in forwards
         )
 
-    def _advise_call(
-        self,
-        chain: _Chain,
-        function: Span,
-        forward: Observation,
-        advice: dict[tuple[str, Span], list[Observation]],
-    ) -> None:
+    def _advise_call(self, chain: _Chain, function: Span, forward: Observation, advice: _Forwards) -> None:
         """A function that both trains and evaluates: the call that only evaluates is worth a look."""
         position = next(i for i, link in enumerate(chain) if link[1] == function)
         if position + 1 < len(chain):
@@ -237,7 +232,7 @@ class Placement:
 
     # blocks
 
-    def _wrap_all(self, blocks: dict[tuple[str, Span], list[Observation]]) -> Iterator[Finding]:
+    def _wrap_all(self, blocks: _Forwards) -> Iterator[Finding]:
         by_file: dict[str, dict[Span, list[Observation]]] = defaultdict(dict)
         for (path, span), forwards in blocks.items():
             by_file[path][span] = forwards

@@ -88,14 +88,8 @@ def _graph(graph: Graph) -> dict[str, Any]:
 
 
 def _clue(clue: Clue) -> dict[str, Any]:
-    return {
-        "role": clue.role,
-        "site": _site(clue.site),
-        "source": clue.source,
-        "name": clue.name,
-        "function": clue.function,
-        "text": clue.text,
-    }
+    fields = ("role", "site", "source", "name", "function", "text")
+    return {name: getattr(clue, name) for name in fields} | {"site": _site(clue.site)}
 
 
 def _site(site: Site | None) -> dict[str, Any] | None:

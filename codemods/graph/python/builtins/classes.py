@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.kinds import Escape, FunctionKind, SequenceKind
-from codemods.graph.model.nodes import Frame, Value
+from codemods.graph.model.nodes import Value
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import (
     NUMBER,
@@ -101,14 +101,14 @@ def is_of_type(value: Value, kinds: Iterable[Value]) -> bool | None:
 @BUILTINS.of("super")
 def _super(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     given = args.positional
-    frame: Frame | None = engine.frame
     if len(given) == 2 and isinstance(given[0], Class):
         return Super(given[0].info, given[1])
-    while frame is not None and (frame.function is None or frame.function.cls is None):
-        frame = frame.call.frame if frame.call is not None else None
-    if frame is None or frame.receiver is None or frame.function is None or frame.function.cls is None:
-        return engine.unknown("super")
-    return Super(frame.function.cls, frame.receiver)
+    for frame in engine.frame.outward():
+        if frame.function is not None and frame.function.cls is not None:
+            if frame.receiver is None:
+                break
+            return Super(frame.function.cls, frame.receiver)
+    return engine.unknown("super")
 
 
 @BUILTINS.of("type")
