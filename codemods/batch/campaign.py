@@ -307,10 +307,7 @@ _LATER = ("requirements", "own_requirements", "reach")
 
 
 def _told(runs: Runs) -> dict[str, Any]:
-    used = (name for name in _LATER if getattr(runs, name) != getattr(Runs, name))
-    return {name: value for name, value in asdict(runs).items() if name not in _LATER} | {
-        name: getattr(runs, name) for name in used
-    }
+    return {name: value for name, value in asdict(runs).items() if name not in _LATER or value != getattr(Runs, name)}
 
 
 def _placed(table: Mapping[str, Any], base: Path) -> dict[str, Any]:

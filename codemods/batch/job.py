@@ -13,6 +13,8 @@ from codemods.source.options import Options
 #: The verification of a branch on which a run has kept only some of the rewrites.
 PARTLY = "partly kept"
 RESULT, LOG, FACTS = "result", "log.txt", "facts.json"
+#: Seconds in which an environment is made.
+_MAKING = 1800
 
 
 Tell = Callable[[str], None]
@@ -58,18 +60,14 @@ class Job:
         """The seconds after which a worker is ended, whatever it does. Git and runs have limits of their own."""
         if self.stage == "clone":
             return self.limits.clone_timeout + 300
-        if self.stage == "rewrite":
-            return self.limits.rewrite_timeout + self.runs.timeout * (len(self.steps.before) + len(self.steps.after))
-        # At most 24 stages and two originals a command; see docs/verify.md.
-        own = self.runs.timeout * (len(self.steps.before) + len(self.steps.after))
-        making = 1800 if self.runs.requirements or self.runs.own_requirements else 0
-        return (
-            self.limits.rewrite_timeout
-            + own
-            + making
-            + (self.runs.reach or 0)
-            + 30 * self.runs.timeout * max(1, len(self.entries))
-        )
+        steps = len(self.steps.before) + len(self.steps.after)
+        seconds = self.limits.rewrite_timeout + self.runs.timeout * steps
+        if self.stage == "verify":
+            # At most 24 stages and two originals a command; see docs/verify.md.
+            seconds += (self.runs.reach or 0) + 30 * self.runs.timeout * max(1, len(self.entries))
+        elif not steps:
+            return seconds
+        return seconds + (_MAKING if self.runs.requirements or self.runs.own_requirements else 0)
 
     @property
     def device(self) -> str:

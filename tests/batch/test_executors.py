@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from codemods.batch.campaign import Limits, Runs, Steps
 from codemods.batch.errors import Exhausted
 from codemods.batch.executors.dask import DaskExecutor
 from codemods.batch.job import Job
@@ -43,3 +44,16 @@ def test_a_scheduler_that_goes_while_it_is_asked(error: Exception, tmp_path: Pat
         executor.capacity  # noqa: B018
     with pytest.raises(Exhausted, match="is gone"):
         executor.submit(Job("1", 1, "r", "rewrite", "x", clone=str(tmp_path)))
+
+
+def test_an_environment_has_time_to_be_made_wherever_it_is_needed() -> None:
+    def seconds(stage: str, steps: Steps, **runs: Any) -> float:
+        limits = Limits(rewrite_timeout=60)
+        return Job("x", 1, "x", stage, "x", runs=Runs(timeout=10, **runs), limits=limits, steps=steps).timeout
+
+    own = Steps(("a",), ("b",))
+    plain, verified = seconds("rewrite", Steps()), seconds("verify", Steps())
+    assert seconds("rewrite", own) == plain + 20
+    assert seconds("rewrite", Steps(), own_requirements=True) == plain
+    assert seconds("rewrite", own, own_requirements=True) == plain + 20 + 1800
+    assert seconds("verify", own, requirements=("x",), reach=5.0) == verified + 20 + 1800 + 5
