@@ -27,7 +27,9 @@ FOR_PEOPLE = frozenset({"text", "concise", "full", "grouped"})
 Paths = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="PATH", help="Files, folders, or - for standard input; by default all below .", show_default=False
+        metavar="PATH",
+        help="Files, folders, or - for standard input; by default the current folder.",
+        show_default=False,
     ),
 ]
 Select = Annotated[list[str] | None, h.what("--select", metavar="RULE,...", help="Only run these rules.")]

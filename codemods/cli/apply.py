@@ -103,9 +103,10 @@ def command(
 ) -> int:
     """Rewrite files in place, or print the diff.
 
-    With - the rewritten text goes to standard output. Exit status: 0, or 2 for bad usage, an error of ours, or a file
-    that could not be written. With --verify it is that of codemod verify: 1 where a promise was broken (what was kept
-    is written), 3 where nothing could be judged.
+    With - as PATH, print the rewritten text.
+
+    Exit status: 0, or 2 for bad usage, an internal error, or a file that could not be written. With --verify: 1 if a
+    promise was broken (rewrites that kept theirs are written), 3 if nothing could be judged.
     """
     from codemods import reports
     from codemods.rewriting.apply import write

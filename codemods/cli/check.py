@@ -32,10 +32,10 @@ def command(
 ) -> int:
     """Report findings and change nothing.
 
-    Only comments and the baseline are written, where that is asked for.
+    Writes suppression comments and the baseline only on request.
 
     Exit status: 0 without findings, 1 with findings or with files that could not be checked, 2 for bad usage or an
-    error of ours.
+    internal error.
     """
     if update_baseline and since is not None:
         raise UserError("--update-baseline writes all that is found; it cannot be combined with --since")

@@ -17,7 +17,7 @@ def command(
 ) -> int:
     """Remove .codemod_cache, what check and apply keep between runs.
 
-    It lies at the root of each project.
+    The folder lies at the root of each project.
     """
     from codemods.source.cache import clean
     from codemods.source.errors import os_reason

@@ -48,10 +48,10 @@ def command(
 ) -> int:
     """Run a script briefly and say what is wrong with it.
 
-    Of each fault it names cause, carrier and consumer, by line and variable. Nothing in the tree is changed.
+    Names cause, carrier and consumer of each fault, by line and variable. Changes nothing in the tree.
 
-    Exit status: 0 nothing wrong was seen, 1 a fault is named, 3 the script could not be run, 2 for bad usage or an
-    error of ours.
+    Exit status: 0 if no fault was found, 1 if one was, 3 if the script could not be run, 2 for bad usage or an
+    internal error.
     """
     if attach:
         return _attached(program, runs, entry, graph, report_format(format, output, _FORMATS), output)

@@ -31,10 +31,10 @@ def command(
 ) -> int:
     """Explain a rule, or what was found at a line.
 
-    Of a rule: what it finds, why that matters, what its rewrite promises. Of a line: why it is found, by which way the
-    graph came there, what the rewrite changes.
+    For a rule: what it finds, why that matters, what its rewrite promises. For a line: why it was found, how the graph
+    got there, what the rewrite changes.
 
-    Exit status: 0, 1 where nothing is found at the place, 2 for bad usage.
+    Exit status: 0, 1 if nothing is found at the line, 2 for bad usage.
     """
     require_choice("--format", format, ("text", "json"))
     place = PLACE.fullmatch(rule)

@@ -37,11 +37,10 @@ def command(
 ) -> int:
     """Run a script, find what is wrong, and prove a repair.
 
-    It tries changes and shows those that mend the script, with their proof. Nothing in the tree is changed without
-    --write.
+    Tries changes and shows those that fix the script, with their proof. Changes nothing in the tree without --write.
 
-    Exit status: 0 nothing is wrong, or not any more, 1 a fault is left, 3 the script could not be run, 2 for bad usage
-    or an error of ours.
+    Exit status: 0 if nothing is wrong, or not any more, 1 if a fault is left, 3 if the script could not be run, 2 for
+    bad usage or an internal error.
     """
     from verify.fixing import report
     from verify.fixing.fix import Fixer

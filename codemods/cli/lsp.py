@@ -16,9 +16,9 @@ def command(
 ) -> int:
     """Serve an editor by the Language Server Protocol.
 
-    It tells diagnostics, quick fixes and hovers.
+    Provides diagnostics, quick fixes and hovers.
 
-    Exit status: 0 after the client has asked to end, 1 if it left without a word.
+    Exit status: 0 after the client asked to exit, 1 if the connection broke.
     """
     if importlib.util.find_spec("pygls") is None:
         raise UserError(needs("codemod lsp", "pygls", "lsp"))

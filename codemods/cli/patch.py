@@ -38,8 +38,8 @@ def command(
 ) -> int:
     """Fit a reviewed patch to files that changed since.
 
-    Exit status: 0 where every hunk is made or was so before, 1 where one was refused, 2 for bad usage, a damaged patch
-    or a file that could not be written.
+    Exit status: 0 if every hunk is applied or was applied before, 1 if one was refused, 2 for bad usage, a damaged
+    patch or a file that could not be written.
     """
     from codemods.patches.bundle import load
     from codemods.patches.fitting import fit

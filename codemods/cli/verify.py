@@ -75,9 +75,10 @@ def command(
 ) -> int:
     """Run a script as it is and rewritten, and compare the two.
 
-    Every rewrite is held to its promise. Nothing in the tree is changed.
+    Checks that every rewrite keeps its promise. Changes nothing in the tree.
 
-    Exit status: 0 every promise held, 1 one was broken, 3 could not be judged, 2 for bad usage or an error of ours.
+    Exit status: 0 if every promise held, 1 if one was broken, 3 if none could be judged, 2 for bad usage or an internal
+    error.
     """
     from verify.reports import render
     from verify.verification import verify

@@ -163,7 +163,7 @@ class _Work:
         return frozenset(key for index in left for key in self._needs[index])
 
     def trusts(self, group: Group) -> bool:
-        """Whether what comes to light by the edits of ``group`` may wait for a later round to be mended."""
+        """Whether findings that the edits of ``group`` uncover may be fixed in a later round."""
         return frozenset(finding.key for finding in map(self._originally, group.findings)) not in self._distrusted
 
     def run(self) -> None:

@@ -52,7 +52,7 @@ def read_cloned(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 
 
 def _reads(statement: ast.stmt, carrier: Clue, file: Text) -> Iterator[ast.expr]:
-    """The outermost expressions of ``statement`` that read the carrier, or the tuple or list that contains it."""
+    """The outermost expressions of ``statement`` that read the carrier, or the tuple or list around it."""
     value = getattr(statement, "value", None)
     stack: list[ast.AST] = [value] if isinstance(value, ast.expr) else list(ast.iter_child_nodes(statement))
     while stack:

@@ -101,7 +101,7 @@ class Programs:
         )
 
     def tried(self, groups: Groups, asked: frozenset[Line] = frozenset()) -> Tried:
-        """The run with ``groups``. Where it died, it has to tell of the lines ``asked`` whether they ran."""
+        """The run with ``groups``. A run that died must have recorded whether the lines ``asked`` ran."""
         key = frozenset(groups)
         known = self._memory.get(key)
         if known is None or (key and died(known[0].run) and not asked <= known[1]):

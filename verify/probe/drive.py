@@ -272,7 +272,7 @@ class Drive:
 
 
 def _defined(file: str) -> ModuleType:
-    """A module of what ``file`` imports, defines and assigns; loops, calls and whatever else acts stays undone."""
+    """A module of what ``file`` imports, defines and assigns; it runs no loop, no call and no other statement."""
     import ast
 
     try:

@@ -135,7 +135,7 @@ def _place(descriptor: int) -> tuple[int, int]:
 
 
 def _high(descriptor: int) -> int:
-    """The same file under a number that no script counts on, where the system has one."""
+    """The same file under a high descriptor, which no script uses by number, where the system allows one."""
     try:
         import fcntl
 

@@ -90,7 +90,7 @@ class Comprehensions(InPlace):
         rest: list[ast.comprehension],
         body: Callable[[], None],
     ) -> bool:
-        """Run a comprehension's turns over what one of its generators goes through."""
+        """Run the body of a comprehension once for each item of one of its generators."""
         values = self.iterate(through, e)
         counted = self.is_counted(through)
         if isinstance(e, ast.ListComp) and len(values) == 2 and not counted and not rest:

@@ -18,7 +18,7 @@ class Containers(Filling):
     """The part of the engine that calls methods of containers."""
 
     def note_rebound(self, target: ast.expr, expression: ast.expr, value: Value) -> None:
-        """Record what a place that is set by a function grew by."""
+        """Record that a function call puts a larger value in the place of the old one."""
         raise NotImplementedError
 
     def container_method(self, container: Value, name: str, args: Arguments, at: ast.AST) -> Value:

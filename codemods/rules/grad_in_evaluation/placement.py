@@ -73,7 +73,7 @@ class Placement:
 
     def findings(self) -> Iterator[Finding]:
         """All findings."""
-        placed = _Placed(*(defaultdict(list) for _ in _Placed._fields))
+        placed = _Placed(defaultdict(list), defaultdict(list), defaultdict(list), defaultdict(list))
         decorated = placed.decorated
         for forward in self.forwards:
             if self._is_test(forward.facts["chain"]):

@@ -370,7 +370,7 @@ def _of_weights(event: Accumulation) -> bool:
 
 
 def _trained(ledger: Ledger, node: Node, loop: ast.AST) -> Walk | None:
-    """A backward, in the turn that made what is computed of parameters alone, that trains these."""
+    """The backward that trains the parameters that ``made`` is computed from, in the turn that computed it."""
     graph = reach([node])
     if any(n.kind is not NodeKind.PHI and not n.leaf and not n.parents for n in graph):
         return None
