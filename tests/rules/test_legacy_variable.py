@@ -153,6 +153,34 @@ def test_variable_that_stays(tmp_path: Path, code: str) -> None:
     assert not found(tmp_path, RULE, HEAD, code)
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x, y = map(Variable, (torch.rand(3), torch.rand(3)))",
+        "xs = list(map(Variable, [torch.rand(3)], [True]))",
+        "import functools\nx = functools.partial(Variable, requires_grad=True)(torch.rand(3))",
+        "import functools\nask = functools.partial(Variable, requires_grad=True)\nx = ask(torch.rand(3))",
+        "x = (Variable if len(loader) else torch.tensor)(torch.rand(3))",
+        "import operator\nx = operator.call(Variable, torch.rand(3))",
+        "x = Variable.__call__(torch.rand(3))",
+    ],
+)
+def test_variable_that_something_else_calls_stays(tmp_path: Path, code: str) -> None:
+    assert not found(tmp_path, RULE, HEAD, f"{code}\nprint(net(x if len(loader) else torch.rand(4)))")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("wrap = Variable\nx = wrap(torch.rand(4))", "wrap = Variable\nx = torch.rand(4)"),
+        ("xs = list(map(lambda t: Variable(t), [torch.rand(4)]))", "xs = list(map(lambda t: t, [torch.rand(4)]))"),
+        ("x = getattr(torch.autograd, 'Variable')(torch.rand(4))", "x = torch.rand(4)"),
+    ],
+)
+def test_variable_by_another_name_is_mended(tmp_path: Path, before: str, after: str) -> None:
+    assert _becomes(tmp_path, before) == after
+
+
 def test_variable_of_the_tree_or_of_another_library(tmp_path: Path) -> None:
     own = "class Variable:\n    def __init__(self, data):\n        self.data = data\n"
     code = "import torch\nfrom graph import Variable\nx = Variable(torch.zeros(3))\nprint(x.data[0], x.data)\n"
@@ -325,6 +353,66 @@ def test_loss_is_proven_by_its_backward(tmp_path: Path) -> None:
 def test_data_that_is_read(tmp_path: Path, before: str, after: str) -> None:
     code = "out = net(torch.rand(5, 4))\nloss = out.mean()\nprint({})"
     assert _becomes(tmp_path, code.format(before)) == code.format(after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("(out.data > 0).sum()", "(out > 0).sum()"),
+        ("out.data == y", "out == y"),
+        ("out.data.eq(y)", "out.eq(y)"),
+        ("out.data.argmax(1)", "out.argmax(1)"),
+        ("len(out.data)", "len(out)"),
+        ("isinstance(out.data, torch.cuda.FloatTensor)", "isinstance(out, torch.cuda.FloatTensor)"),
+        (
+            "isinstance(out.data, (torch.FloatTensor, torch.Tensor))",
+            "isinstance(out, (torch.FloatTensor, torch.Tensor))",
+        ),
+        ("out.max(1)[1].data", "out.max(1)[1]"),
+        ("(out > 0).data.all()", "(out > 0).all()"),
+        ("(out > 0).eq(torch.ones(1).data.view_as(out))", "(out > 0).eq(torch.ones(1).view_as(out))"),
+        ("net.weight.detach().cpu().data", "net.weight.detach().cpu()"),
+        # What stands on the left decides how things are compared.
+        ("[0.0] == out.data", "[0.0] == out.detach()"),
+        ("0 < out.data.sum() < 1", "0 < out.detach().sum() < 1"),
+        ("out.data in [out]", "out.detach() in [out]"),
+        ("isinstance(net.weight.data, nn.Parameter)", "isinstance(net.weight.detach(), nn.Parameter)"),
+        ("type(net.weight.data)", "type(net.weight.detach())"),
+        ("out.data.eq", "out.detach().eq"),
+    ],
+)
+def test_data_without_use(tmp_path: Path, before: str, after: str) -> None:
+    head = "for x, y in loader:\n    out = net(x)\n"
+    assert _becomes(tmp_path, f"{head}    print({before})\n") == f"{head}    print({after})".rstrip()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("y = Variable(x.data, requires_grad=True)", "y = x.detach().requires_grad_()"),
+        ("y = Variable(x.data.cpu(), requires_grad=True)", "y = x.detach().cpu().requires_grad_()"),
+        ("y = x.data\ny.requires_grad = True\nprint(net(y), x)", ""),
+        ("y = x.data.cpu()\ny.requires_grad_()\nprint(net(y), x)", ""),
+        ("y = x.data\nx.unsqueeze_(0)\nprint(net(x), y)", "y = x.detach()\nx.unsqueeze_(0)\nprint(net(x), y)"),
+        ("y = net(Variable(x)).data\nprint(y)", "y = net(x).detach()\nprint(y)"),
+        # create_graph=True leaves gradients with a history
+        (
+            "for p in net.parameters():\n    y = p.grad.data\n    print(y * 2)",
+            "for p in net.parameters():\n    y = p.grad.detach()\n    print(y * 2)",
+        ),
+        (
+            "for p in net.parameters():\n    y = p.grad\n    print(y.data * 2)",
+            "for p in net.parameters():\n    y = p.grad\n    print(y.detach() * 2)",
+        ),
+        (
+            "def shown(t):\n    return t.data * 2\nprint(shown(x), shown(net(x)))",
+            "def shown(t):\n    return t.detach() * 2\nprint(shown(x), shown(net(x)))",
+        ),
+    ],
+)
+def test_data_of_what_has_no_history_stays_another_object(tmp_path: Path, before: str, after: str) -> None:
+    head = "x = torch.rand(3, 4)\n"
+    assert _becomes(tmp_path, head + before) == head + (after or before)
 
 
 @pytest.mark.parametrize(

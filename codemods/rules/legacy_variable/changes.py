@@ -124,3 +124,29 @@ def change_of(file: ParsedFile, node: ast.expr, message: str, remedy: str, edit:
     old = ast.unparse(node)
     short = old if len(old) <= 60 else f"{old[:57]}..."
     return Change(file, span, whole, line, short, message, remedy, edit, **more)  # type: ignore[arg-type]
+
+
+def loses_comments(file: ParsedFile, node: ast.expr, kept: ast.expr) -> bool:
+    """Whether comments stand in an expression outside of the part that is kept."""
+    whole, part = file.span(node), file.span(kept)
+    if whole.line == whole.end_line:
+        return False
+    before = Span(whole.line, whole.column, part.line, part.column)
+    after = Span(part.end_line, part.end_column, whole.end_line, whole.end_column)
+    return "#" in text_of(file, before) + text_of(file, after)
+
+
+def text_of(file: ParsedFile, span: Span) -> str:
+    """What stands at a place, with all line ends alike."""
+    lines = file.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")[span.line - 1 : span.end_line]
+    lines[-1] = lines[-1][: span.end_column]
+    lines[0] = lines[0][span.column :]
+    return "\n".join(lines)
+
+
+def short_of(node: ast.expr) -> str:
+    """An expression as a remedy names it, left out where it is long."""
+    text = ast.unparse(node)
+    if not isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
+        text = f"({text})"
+    return text if len(text) <= 40 else "..."

@@ -5,21 +5,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from codemods.graph.model.cutting import INTEGERS
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.observations import Site
-from codemods.proofs.syntax import FUNCTIONS, called
+from codemods.proofs.syntax import called
 from codemods.rules.legacy_variable.aliases import History
-from codemods.rules.legacy_variable.changes import Change, change_of
+from codemods.rules.legacy_variable.changes import Change, change_of, loses_comments, short_of, text_of
 from codemods.rules.legacy_variable.histories import (
     argument_of,
     is_cut,
     is_cut_here,
-    is_detached_here,
     is_fresh,
     is_plain,
 )
-from codemods.source.walking import mentions_data, walk
+from codemods.source.walking import walk
 from codemods.terms.edits import (
     AddDecorator,
     Edit,
@@ -31,14 +29,6 @@ from codemods.terms.edits import (
 )
 from codemods.terms.findings import Finding, Promise
 from codemods.terms.spans import Span
-from codemods.terms.words import words
-
-_WITHOUT_DATA = words(
-    "item size dim ndimension numel nelement tolist type new new_zeros new_ones new_empty new_full new_tensor shape "
-    "dtype device ndim is_cuda get_device"
-)
-"""What is the same with or without a history, so that nothing need stand for ``.data``."""
-
 
 _INDEX_ERRORS = frozenset({"IndexError", "LookupError", "Exception", "BaseException"})
 
@@ -63,7 +53,7 @@ def variable(site: Site, file: ParsedFile, found: Sequence[Finding]) -> Change |
         return None
     if len(call.args) > 3 or any(k.arg not in known for k in call.keywords) or isinstance(given, ast.Constant):
         return None
-    if _loses_comments(file, call, given):
+    if loses_comments(file, call, given):
         return None
     plain = histories == {History.PLAIN} or is_plain(file, given)
     fresh = is_fresh(file, given)
@@ -100,7 +90,7 @@ def variable(site: Site, file: ParsedFile, found: Sequence[Finding]) -> Change |
         file,
         call,
         message,
-        f"write `{_short(given)}{suffix}`",
+        f"write `{short_of(given)}{suffix}`",
         KeepPart(file.span(choice) if choice is not None else site.span, file.span(given), suffix),
         given=given if not suffix else None,
         partners=partners,
@@ -115,7 +105,7 @@ def _choice_of_one(file: ParsedFile, call: ast.Call, given: ast.expr) -> ast.IfE
     other = choice.orelse if choice.body is call else choice.body
     named = isinstance(given, ast.Name) and isinstance(other, ast.Name) and given.id == other.id
     plain = all(isinstance(n, (ast.Name, ast.Constant, ast.Compare)) for n in walk(choice.test))
-    return choice if named and plain and not _loses_comments(file, choice, given) else None
+    return choice if named and plain and not loses_comments(file, choice, given) else None
 
 
 def _switching_off(site: Site, found: Sequence[Finding]) -> tuple[tuple[str, str, int], ...]:
@@ -175,14 +165,14 @@ def item(site: Site, file: ParsedFile) -> Change | None:
         return None
     subject = site.facts["subject"]
     inner = file.find(subject, ast.expr)
-    if not isinstance(inner, ast.expr) or _loses_comments(file, node, inner):
+    if not isinstance(inner, ast.expr) or loses_comments(file, node, inner):
         return None
-    middle = _text(file, Span(subject.end_line, subject.end_column, site.span.end_line, site.span.end_column))
+    middle = text_of(file, Span(subject.end_line, subject.end_column, site.span.end_line, site.span.end_column))
     return change_of(
         file,
         node,
         f"`{middle}` raises on a 0-dimensional tensor, which a loss is since PyTorch 0.4",
-        f"write `{_short(inner)}.item()`",
+        f"write `{short_of(inner)}.item()`",
         KeepPart(site.span, subject, ".item()"),
         promise=Promise.REPAIR,
     )
@@ -209,71 +199,6 @@ def _catches_index_errors(handler: ast.ExceptHandler) -> bool:
     named = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     last = (getattr(name, "attr", getattr(name, "id", "")) for name in named if name is not None)
     return handler.type is None or not _INDEX_ERRORS.isdisjoint(last)
-
-
-def data(site: Site, file: ParsedFile) -> Change | None:
-    """``x.data``, where nothing is different without it or ``detach()`` does the same."""
-    node = file.find(site.span, ast.Attribute)
-    if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
-        return None
-    if _loses_comments(file, node, node.value) or _writes_data(file, node) or _is_packed(file, node.value):
-        return None
-    outer = file.parent(node)
-    if isinstance(outer, ast.Call) and node in outer.args and _likens(outer.func):
-        message, suffix = ".data has no use where only the type or the shape is read", ""
-    elif isinstance(outer, ast.Attribute) and outer.attr in _WITHOUT_DATA and not _casts(file, outer):
-        message, suffix = f".data has no use in front of {outer.attr}", ""
-    elif is_cut(node.value):
-        message, suffix = ".data has no use after detach()", ""
-    elif is_detached_here(file, node):
-        message, suffix = ".data has no use in front of detach()", ""
-    else:
-        message, suffix = ".data hides from autograd what happens to the tensor; detach() reads the same", ".detach()"
-    return change_of(
-        file,
-        node,
-        message,
-        f"write `{_short(node.value)}{suffix}`",
-        KeepPart(site.span, file.span(node.value), suffix),
-    )
-
-
-def _is_packed(file: ParsedFile, subject: ast.expr) -> bool:
-    """Whether the code around it takes it for a packed sequence: it reads a field that no tensor has."""
-    text = ast.unparse(subject)
-    scope = file.enclosing(subject, *FUNCTIONS) or file.tree
-    return any(
-        isinstance(n, ast.Attribute) and n.attr in INTEGERS["PackedSequence"] and ast.unparse(n.value) == text
-        for n in walk(scope)
-    )
-
-
-def _likens(function: ast.expr) -> bool:
-    """Whether it is a method that makes a tensor like its argument."""
-    return isinstance(function, ast.Attribute) and function.attr in ("type_as", "view_as", "expand_as", "reshape_as")
-
-
-def _casts(file: ParsedFile, method: ast.Attribute) -> bool:
-    """Whether it is ``type(...)`` with an argument, which returns a tensor."""
-    call = file.parent(method)
-    return method.attr == "type" and isinstance(call, ast.Call) and bool(call.args or call.keywords)
-
-
-def _writes_data(file: ParsedFile, node: ast.expr) -> bool:
-    """Whether its statement writes through a ``.data``: there the two are kept alike."""
-    statement = file.enclosing(node, ast.stmt)
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        return any(map(mentions_data, _written_by(statement.value)))
-    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-    return any(target is not None and mentions_data(target) for target in targets)
-
-
-def _written_by(call: ast.Call) -> list[ast.expr]:
-    """What a call writes in place: `x.add_(...)`, `torch.add(..., out=x)`."""
-    written = [keyword.value for keyword in call.keywords if keyword.arg == "out"]
-    if isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_"):
-        written.append(call.func.value)
-    return written
 
 
 def type_asked(site: Site, file: ParsedFile) -> Change | None:
@@ -338,27 +263,3 @@ def retain(site: Site, file: ParsedFile) -> Change | None:
         RenameArgument(site.span, "retain_variables", "retain_graph"),
         promise=Promise.REPAIR,
     )
-
-
-def _loses_comments(file: ParsedFile, node: ast.expr, kept: ast.expr) -> bool:
-    """Whether comments stand in an expression outside of the part that is kept."""
-    whole, part = file.span(node), file.span(kept)
-    if whole.line == whole.end_line:
-        return False
-    before = Span(whole.line, whole.column, part.line, part.column)
-    after = Span(part.end_line, part.end_column, whole.end_line, whole.end_column)
-    return "#" in _text(file, before) + _text(file, after)
-
-
-def _text(file: ParsedFile, span: Span) -> str:
-    lines = file.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")[span.line - 1 : span.end_line]
-    lines[-1] = lines[-1][: span.end_column]
-    lines[0] = lines[0][span.column :]
-    return "\n".join(lines)
-
-
-def _short(node: ast.expr) -> str:
-    text = ast.unparse(node)
-    if not isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
-        text = f"({text})"
-    return text if len(text) <= 40 else "..."

@@ -11,7 +11,7 @@ from codemods.graph.model.kinds import AliasForm, Altered, OldKind
 from codemods.graph.model.nodes import Frame, Node, Place, all_descendants
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
-from codemods.graph.model.values import Tensor
+from codemods.graph.model.values import DATA, Tensor
 from codemods.graph.python.old_forms import first_element
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.proofs.syntax import DEFINITIONS, suspends
@@ -29,12 +29,15 @@ from codemods.rules.legacy_variable.aliases import (
     walked,
 )
 from codemods.rules.legacy_variable.changes import Change, Line, changes_at, within, without_unseen
+from codemods.rules.legacy_variable.data_read import data as data_read
 from codemods.rules.surplus_retain_graph import SurplusRetainGraph
 from codemods.source.gates import form
 from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.spans import Span
 
 _SURPLUS = SurplusRetainGraph.name
+
+_VARIABLE = frozenset(("torch.autograd.Variable", "torch.Variable"))
 
 
 class _Form(enum.Enum):
@@ -68,7 +71,8 @@ class LegacyVariable(Rule):
       nothing is recorded of what it stands for, and is ``advice`` where something is.
     * ``loss.data[0]``, also through ``.cpu()`` and ``.numpy()`` -> ``loss.item()``, where one element is proven: a
       reduced loss, something that ``backward()`` was called on. A vector's first element stays an index.
-    * ``x.data`` that is only read -> ``x.detach()``. It stays where it is written through, where ``x`` may be something
+    * ``x.data`` that is only read -> ``x.detach()``, or ``x`` where that has no history, or where only a comparison
+      comes of it (``x.data > 0``). It stays where it is written through, where ``x`` may be something
       else (a packed sequence, a data frame), and where it enters a graph while ``x`` changes in place before the
       backward: a parameter that an optimizer steps. There ``detach()`` would raise, because it shares the counter by
       which autograd notices such changes.
@@ -122,7 +126,10 @@ class LegacyVariable(Rule):
         recorded = _recorded(trace)
         for alias in trace.aliases:
             file, node = alias.place.frame.file, alias.place.node
-            if alias.form is AliasForm.VARIABLE and isinstance(node, ast.Call):
+            if alias.form is AliasForm.VARIABLE:
+                if not isinstance(node, ast.Call) or trace.called.get(node) not in _VARIABLE:
+                    # something else calls it: map(Variable, batch), partial(Variable, requires_grad=True)(x)
+                    continue
                 history = history_of(alias.given)
                 fed = alias.grad is not False and (not trace.complete or id(node) in recorded)
                 feeds = recorded.get(id(node), ()) if trace.complete else ()
@@ -132,7 +139,11 @@ class LegacyVariable(Rule):
                 )
             elif alias.form is AliasForm.DATA and isinstance(node, ast.Attribute):
                 written = changes.tied(alias) or not _followed(alias.place.frame, trace)
-                yield self.seen(file, node, Shows.NEEDED if written else Shows.FAULT, _Form.DATA)
+                shows = Shows.NEEDED if written else Shows.FAULT
+                # what was not looked at may bring something else here, and a gradient may have a history of its own
+                known = trace.complete and alias.given is not DATA
+                history = history_of(alias.given) if known else History.MAYBE
+                yield self.seen(file, node, shows, _Form.DATA, history=history, changed=changes.objects(alias))
         for old in trace.old:
             file, node = old.place.frame.file, old.place.node
             if old.kind is OldKind.FIRST_ELEMENT:
@@ -225,7 +236,7 @@ class LegacyVariable(Rule):
         variable = functools.partial(forms.variable, found=decision.found)
         yield from changes_at(sites(observations, _Form.VARIABLE), decision, variable)
         data = [s for s in sites(observations, _Form.DATA) if not any(within(s, *number) for number in numbers)]
-        yield from changes_at([s for s in data if s.faulty], decision, forms.data)
+        yield from changes_at([s for s in data if s.faulty], decision, data_read)
         yield from changes_at(sites(observations, _Form.TYPE), decision, forms.type_asked)
         yield from changes_at(sites(observations, _Form.VOLATILE), decision, forms.volatile_set)
         owned = _SURPLUS not in decision.options.ignore and _SURPLUS in (decision.options.select or (_SURPLUS,))
