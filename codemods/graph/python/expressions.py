@@ -53,7 +53,10 @@ class Expressions(Comprehensions):
                 if isinstance(child, ast.expr):
                     self.evaluate(child)
             return self.unknown(type(expression).__name__)
-        value = self.values[expression] = method(self, expression)
+        value = method(self, expression)
+        if expression in self.walked_at:
+            value = self.with_graph(value, expression)
+        self.values[expression] = value
         return value
 
     def _eval_Constant(self, e: ast.Constant) -> Value:

@@ -73,6 +73,10 @@ class Core:
         """Of functions, and of methods: whether they only compute."""
         self.values: dict[ast.expr, Value] = {}
         """What each expression gave when it was evaluated last."""
+        self.walked_at: set[ast.expr] = set()
+        """Expressions that made something a backward came to, which proved that it has a graph."""
+        self.perhaps_off: set[Node] = set()
+        """What was computed where nobody knows whether gradients are on."""
         self.born: dict[int, int] = {}
         """The moment at which each list and dict was made."""
         self.memos: dict[Any, Memo] = {}

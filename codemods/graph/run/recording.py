@@ -87,6 +87,8 @@ class Recording(Holding):
             label=label,
         )
         self.trace.nodes.append(made)
+        if self.s.grad is None:
+            self.perhaps_off.add(made)
         return made
 
     def leaf(self, at: ast.AST, label: str = "") -> Node:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import replace
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.kinds import Marked, NodeKind, WalkKind
-from codemods.graph.model.nodes import Node, Place, Value, Walk
+from codemods.graph.model.nodes import Node, Place, Unseen, Value, Walk
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.trace import Step
 from codemods.graph.model.values import (
@@ -56,13 +57,11 @@ class Backward(Escaping):
         roots: list[Node] = []
         for value in values:
             for option in self.options(value):
-                if isinstance(option, Unknown) and option.node is None:
+                if _may_have_graph(option):
                     # backward proves that it is attached, whatever it is
-                    option.node = Node(
-                        self.birth(), NodeKind.CALL, (), self.place(call), saves=True, certain=True, label=option.path
-                    )
-                    option.node.shadow = option.shadow
-                    self.trace.nodes.append(option.node)
+                    made_it = (e for e, v in self.values.items() if v is option and not isinstance(e, ast.Name))
+                    self.walked_at.update(made_it)
+                    roots += self.nodes_of(self.with_graph(option, call))
             roots += self.nodes_of(value)
         place = self.place(call)
         walk = Walk(place, call, tuple(dict.fromkeys(roots)), kind, retains, creates, argument)
@@ -72,6 +71,8 @@ class Backward(Escaping):
         walk.cells = self.s.moment()
         seen: set[int] = set()
         for root in walk.roots:
+            if not root.certain:
+                self._prove_made(root)
             root.certain = True
             if not with_gradient and kind is WalkKind.BACKWARD:
                 root.scalar = True
@@ -93,6 +94,31 @@ class Backward(Escaping):
         walk.caught = self.catching > 0
         self.s.set(walk.ran, True)
         return walk
+
+    def with_graph(self, value: Value, at: ast.AST) -> Value:
+        """A value of which no graph is known, with one, where a backward proves that it is there or will do so."""
+        if not _may_have_graph(value) or self.s.grad is False:
+            return value
+        label = value.path if isinstance(value, Unknown) else ""
+        node = Node(self.birth(), NodeKind.CALL, (), self.place(at), saves=True, certain=False, label=label)
+        self.trace.nodes.append(node)
+        if isinstance(value, Unknown):
+            node.shadow = value.shadow
+            value.node = node
+        elif isinstance(value, Tensor):
+            node.shadow = value.shadow
+            old, value = value, replace(value, node=node)
+            self.replace_everywhere(old, value)
+        return value
+
+    def _prove_made(self, root: Node) -> None:
+        """What was computed of a value before a backward proved its graph has one as well."""
+        stack = [root]
+        while stack:
+            for child in stack.pop().children:
+                if child.kind is NodeKind.OP and not child.certain and child not in self.perhaps_off:
+                    child.certain = True
+                    stack.append(child)
 
     @staticmethod
     def _prove_source(node: Node) -> None:
@@ -308,3 +334,10 @@ class Backward(Escaping):
         if name == "unscale_":
             self.mark_owned(Marked.GRADIENTS_CHANGED, at, args.get(0, "optimizer"))
         return NUMBER if name != "update" else NONE
+
+
+def _may_have_graph(value: Value) -> bool:
+    """Whether it may have a graph, of which none is known."""
+    if isinstance(value, Unknown):
+        return value.node is None
+    return isinstance(value, Tensor) and value.node is None and any(isinstance(o, Unseen) for o in value.shadow)
