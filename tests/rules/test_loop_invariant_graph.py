@@ -188,6 +188,80 @@ HITS = {
             opt.step()
         """,
     ),
+    "an attribute of a trainer": (
+        "repair",
+        """
+        class Trainer:
+            def __init__(self):
+                self.raw = weight
+                self.gate = torch.sigmoid(self.raw)  #
+
+            def fit(self):
+                for epoch in range(3):
+                    for batch in x.split(4):
+                        opt.zero_grad()
+                        net(batch * self.gate).mean().backward()
+                        opt.step()
+
+
+        Trainer().fit()
+        """,
+        """
+        class Trainer:
+            def __init__(self):
+                self.raw = weight
+
+            def fit(self):
+                for epoch in range(3):
+                    for batch in x.split(4):
+                        self.gate = torch.sigmoid(self.raw)  #
+                        opt.zero_grad()
+                        net(batch * self.gate).mean().backward()
+                        opt.step()
+
+
+        Trainer().fit()
+        """,
+    ),
+    "an attribute of a trainer, once an epoch": (
+        "repair",
+        """
+        class Trainer:
+            def __init__(self):
+                self.raw = weight
+                self.gate = torch.sigmoid(self.raw)  #
+
+            def fit(self):
+                for epoch in range(3):
+                    opt.zero_grad()
+                    loss = 0
+                    for batch in x.split(4):
+                        loss = loss + net(batch * self.gate).mean()
+                    loss.backward()
+                    opt.step()
+
+
+        Trainer().fit()
+        """,
+        """
+        class Trainer:
+            def __init__(self):
+                self.raw = weight
+
+            def fit(self):
+                for epoch in range(3):
+                    self.gate = torch.sigmoid(self.raw)  #
+                    opt.zero_grad()
+                    loss = 0
+                    for batch in x.split(4):
+                        loss = loss + net(batch * self.gate).mean()
+                    loss.backward()
+                    opt.step()
+
+
+        Trainer().fit()
+        """,
+    ),
 }
 
 ADVICE = {

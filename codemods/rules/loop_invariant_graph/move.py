@@ -104,6 +104,9 @@ class Move:
         if method.decorator_list or not method.args.args or receiver_name(method) != own:
             return None, []
         self.remedy = f"compute it in `{method.name}`, where it is used"
+        for loop, _ in reversed(self.walk.place.turns()):
+            if isinstance(loop, (ast.For, ast.While)) and all(_within(file, n, loop) for _, n in readers):
+                return file.span(loop), [file.span(statement)]
         return file.span(method), [file.span(statement)]
 
     def _movable(self, file: ParsedFile, loop: ast.For | ast.While, statements: list[ast.stmt]) -> bool:
@@ -225,3 +228,8 @@ class Move:
                     self.why = "what is computed from it stands outside of the loop"
                     return False
         return True
+
+
+def _within(file: ParsedFile, node: ast.AST, loop: ast.For | ast.While) -> bool:
+    """Whether a node stands in the body of a loop, which runs anew in each turn."""
+    return any(inner is statement for inner in (node, *file.outward(node)) for statement in loop.body)
