@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from codemods.terms.words import words
 from verify.isolation.launcher.mounts import inside
 from verify.isolation.launcher.places import devices
 
@@ -18,25 +19,10 @@ SERVICES = ("/run", "/var/run")
 #: Here are sockets and pipes of everybody.
 TEMPORARY = ("/tmp", "/var/tmp")
 #: Some system users have one of these as their home; nothing would run without them.
-_SYSTEM = frozenset(
-    {
-        "/",
-        "/bin",
-        "/boot",
-        "/dev",
-        "/etc",
-        "/home",
-        "/lib",
-        "/lib64",
-        "/media",
-        "/mnt",
-        "/opt",
-        "/proc",
-        "/sbin",
-        "/srv",
-    }
-    | {"/sys", "/usr", "/usr/bin", "/usr/sbin", "/var", "/var/lib", *SERVICES, *TEMPORARY}
-)
+_SYSTEM = words(
+    "/ /bin /boot /dev /etc /home /lib /lib64 /media /mnt /opt /proc /sbin /srv /sys /usr /usr/bin /usr/sbin /var "
+    "/var/lib"
+).union(SERVICES, TEMPORARY)
 #: Variables that name programs, libraries and environments.
 _PLACES = (
     *("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LD_PRELOAD", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV"),

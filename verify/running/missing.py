@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from codemods.terms.words import words
 from verify.isolation.launcher.mounts import inside
 from verify.isolation.view import homes
 from verify.measured.results import Outcome, Run
@@ -68,22 +69,10 @@ PACKAGES = {
 #: Without these nothing is computed: one that does nothing would help nobody.
 NEVER_MADE_UP = frozenset({"torch", "numpy"})
 #: What a program tells people with, and computes nothing by: it runs as well with one that does nothing.
-FOR_PEOPLE = frozenset(
-    {"IPython", "aim", "clearml", "colorama", "coloredlogs", "colorlog", "comet_ml", "icecream", "livelossplot"}
-    | {
-        "loguru",
-        "matplotlib",
-        "mlflow",
-        "neptune",
-        "plotly",
-        "prettytable",
-        "progressbar",
-        "rich",
-        "seaborn",
-        "swanlab",
-    }
-    | {"tabulate", "tensorboard", "tensorboardX", "tensorboard_logger", "termcolor", "torchsummary", "torchinfo"}
-    | {"torchviz", "tqdm", "visdom", "wandb", "setproctitle", "humanize", "gpustat", "pynvml", "alive_progress"}
+FOR_PEOPLE = words(
+    "IPython aim alive_progress clearml colorama coloredlogs colorlog comet_ml gpustat humanize icecream livelossplot "
+    "loguru matplotlib mlflow neptune plotly prettytable progressbar pynvml rich seaborn setproctitle swanlab tabulate "
+    "tensorboard tensorboardX tensorboard_logger termcolor torchinfo torchsummary torchviz tqdm visdom wandb"
 )
 _REQUIRED = (
     re.compile(r"error: the following arguments are required: (?P<names>.+)"),

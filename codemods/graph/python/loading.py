@@ -20,10 +20,17 @@ from codemods.graph.python.functions import Functions
 from codemods.graph.run.core import BudgetEnded
 from codemods.graph.run.joins import MAX_MODULES
 from codemods.source.walking import children
+from codemods.terms.words import words
 
 _LOAD_BUDGET = 60_000
 NEVER_OF_THE_TREE = frozenset({"torch", "torchvision", "numpy", "__future__", "typing"})
 """What these names mean is known, also in a tree that holds a copy of them."""
+
+_OF_A_RUN = words(
+    "s trace frame dead spent budget active memos raises_here narrowed returns breaks continues raises looked_at "
+    "written entering_root unknowns thrown trying class_bodies"
+)
+"""What of the engine belongs to one run: it is put aside while a module is loaded."""
 
 
 class Importer(Protocol):
@@ -145,30 +152,7 @@ class Loading(Functions):
             self.looked_at |= modules.needs.get(key, set())
             self.passed |= modules.passed.get(key, set())
             return known
-        names = (
-            "s",
-            "trace",
-            "frame",
-            "dead",
-            "spent",
-            "budget",
-            "active",
-            "memos",
-            "raises_here",
-            "narrowed",
-            "returns",
-            "breaks",
-            "continues",
-            "raises",
-            "looked_at",
-            "written",
-            "entering_root",
-            "unknowns",
-            "thrown",
-            "trying",
-            "class_bodies",
-        )
-        saved = {name: getattr(self, name) for name in names}
+        saved = {name: getattr(self, name) for name in _OF_A_RUN}
         self.s = State.empty(modules.cells)
         self.trace = Trace(file.path)
         self.dead = self.raises_here = self.entering_root = False
