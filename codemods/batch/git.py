@@ -107,7 +107,7 @@ class Git:
         said = redact(err.decode("utf-8", "replace").strip(), self._secrets)
         if said:
             self.log(said)
-        name = f"git {_verb(arguments)}"
+        name = f"git {next((word for word in command[1:] if not word.startswith('-')), '')}"
         if status == "late":
             raise Failed(f"{name} took more than {timeout:.0f} seconds")
         if status == "large":
@@ -286,11 +286,6 @@ def _plain(text: str) -> str:
     from urllib.parse import unquote
 
     return unquote(text).replace("\n", "").replace("\0", "")
-
-
-def _verb(arguments: Sequence[str | os.PathLike[str]]) -> str:
-    words = [os.fspath(argument) for argument in arguments]
-    return next((word for word in words if not word.startswith("-")), "")
 
 
 def _last_words(said: str) -> str:

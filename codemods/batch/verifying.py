@@ -17,7 +17,7 @@ from codemods.batch.job import PARTLY, Job, Tell
 from codemods.batch.rewriting import finish, rewritten, tree_of
 
 if TYPE_CHECKING:
-    from verify.measured.results import Entry, Run, Verification
+    from verify.measured.results import Entry, Rewrite, Run, Verification
     from verify.running.settings import Settings
 
 
@@ -85,7 +85,7 @@ def verify(job: Job, folder: Path, result: Path, git: Git, tell: Tell) -> dict[s
         return facts | {
             "verification": verdict,
             "why": told(_why(shown)),
-            "verdicts": [{**row, "why": told(row["why"])} for row in _verdicts(shown)],
+            "verdicts": [{**row, "why": told(row["why"])} for row in (_verdict(shown, one) for one in shown.rewrites)],
             # For who has the work folder: neither these nor the pages of the proof are published.
             "notes": [*facts["notes"], *environment, *(told(text) for text in verification.advice)],
             "runs": [row for entry in verification.entries for row in _runs(entry)],
@@ -196,11 +196,7 @@ def _why(verification: Verification) -> str:
     return str(remarks.headline(verification))
 
 
-def _verdicts(verification: Verification) -> list[dict[str, Any]]:
-    return [_verdict(verification, rewrite) for rewrite in verification.rewrites]
-
-
-def _verdict(verification: Verification, rewrite: Any) -> dict[str, Any]:
+def _verdict(verification: Verification, rewrite: Rewrite) -> dict[str, Any]:
     at = verification.place(rewrite.finding.path, rewrite.finding.span.line)
     return {
         "rule": rewrite.finding.rule,
