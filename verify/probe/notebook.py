@@ -15,12 +15,15 @@ import ast
 import builtins
 import functools
 import inspect
+import io
 import json
 import linecache
 import os
+import re
 import runpy
 import shlex
 import sys
+import tokenize
 import traceback
 import types
 from types import TracebackType
@@ -94,10 +97,47 @@ def _run(space: dict[str, Any], rest: str) -> None:
     space.update((key, value) for key, value in found.items() if not key.startswith("__"))
 
 
+#: Where an object lies is another place in each run.
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
 def display(*objects: Any, **_: Any) -> None:
-    """Print, as a console would."""
+    """Print, as a console would, without addresses."""
     for each in objects:
-        print(repr(each))
+        print(_ADDRESS.sub("", repr(each)))
+
+
+def _show(value: Any) -> None:
+    """What a cell does with its last expression."""
+    if value is None:
+        return
+    try:
+        display(value)
+    except Exception as error:
+        # Jupyter tells of it beside the cell, and goes on.
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+
+
+def _shown(tree: ast.Module, text: str, quiet: list[str]) -> ast.Expression | None:
+    """The last expression of a cell, taken out of ``tree``, if its value is shown: not behind a semicolon, nor what the
+    ``quiet`` stand-ins of magics give."""
+    last = tree.body[-1] if tree.body else None
+    if not isinstance(last, ast.Expr) or _silenced(text):
+        return None
+    called = last.value.func if isinstance(last.value, ast.Call) else None
+    if isinstance(called, ast.Name) and called.id in quiet:
+        return None
+    tree.body.pop()
+    return ast.Expression(last.value)
+
+
+def _silenced(text: str) -> bool:
+    """Whether the last thing of ``text`` is a semicolon."""
+    last = ""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.OP or token.type in (tokenize.NAME, tokenize.NUMBER, tokenize.STRING):
+            last = token.string
+    return last == ";"
 
 
 def run(program: dict[str, Any], notebook: str) -> BaseException | None:
@@ -123,15 +163,21 @@ def run(program: dict[str, Any], notebook: str) -> BaseException | None:
             space[each["stand_in"]] = functools.partial(magic, space, each["name"], each["text"])
         try:
             allowed = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | flags
-            code = compile(cell["code"], notebook, "exec", allowed, dont_inherit=True)
+            tree = compile(cell["code"], notebook, "exec", allowed | ast.PyCF_ONLY_AST, dont_inherit=True)
+            last = _shown(tree, cell["code"], [each["stand_in"] for each in cell["magics"]])
+            code = compile(tree, notebook, "exec", allowed, dont_inherit=True)
             flags |= code.co_flags & _FUTURE
-            if code.co_flags & inspect.CO_COROUTINE:
-                _loop().run_until_complete(eval(code, space))
-            else:
-                exec(code, space)
+            _value(code, space)
+            if last is not None:
+                _show(_value(compile(last, notebook, "eval", allowed | flags, dont_inherit=True), space))
         except Exception as error:
             return error
     return None
+
+
+def _value(code: types.CodeType, space: dict[str, Any]) -> Any:
+    found = eval(code, space)
+    return _loop().run_until_complete(found) if code.co_flags & inspect.CO_COROUTINE else found
 
 
 def _loop() -> Any:

@@ -54,6 +54,33 @@ def test_cells_run_in_order_with_what_jupyter_provides(tmp_path: Path) -> None:
     ]
 
 
+def test_the_last_expression_of_a_cell_is_shown(tmp_path: Path) -> None:
+    done = ran(
+        tmp_path,
+        "x = 3\nx + 1\n",
+        "x + 2;\n",
+        "x + 3 ; # not shown either\n",
+        "None\n",
+        "x + 4\ny = 5\n",
+        "%pwd\n",
+        "import asyncio\nasync def later(): return 'later'\nawait later()\n",
+        "object()\n",
+        "class Odd:\n    def __repr__(self): raise ValueError('odd')\nOdd()\n",
+        "# a comment behind it\nx + 5  # ;\n",
+        "",
+        "if x:\n    x + 6\n",
+    )
+    assert done.stdout.split("\n") == ["4", "'later'", "<object object>", "8", ""]
+    assert done.stderr == "ValueError: odd\n"
+
+
+def test_an_error_in_the_last_expression_names_cell_and_line(tmp_path: Path) -> None:
+    done = ran(tmp_path, "x = 1\n", "y = 2\n\nx / 0\n", "print('never')")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "line " in done.stderr
+    assert "x / 0" in done.stderr
+
+
 def test_an_error_ends_the_run_and_names_cell_and_line(tmp_path: Path) -> None:
     done = ran(tmp_path, "x = 1\n", "def f():\n    return x / 0\n\n%time f()\n", "print('never')")
     assert done.returncode == 1
