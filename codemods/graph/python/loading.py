@@ -178,6 +178,8 @@ class Loading(Functions):
         modules.needs[key] = self.looked_at
         modules.passed[key] = self.passed - passed
         modules.made.append((first + 1, self.oids, key))
+        # it outlives this run, which may end without another word
+        modules.clock, modules.oids = self.clock, self.oids
         for oid in range(first, self.oids + 1):
             if oid in self.attributes:
                 modules.attributes[oid] = self.attributes[oid]
