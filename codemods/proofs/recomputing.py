@@ -8,22 +8,24 @@ from typing import Any
 from codemods.graph.model.facts.gradients import CHECKPOINT, OF_CHECKPOINTS
 from codemods.graph.model.kinds import Marked
 from codemods.graph.model.program import ParsedFile
-from codemods.graph.model.trace import Mark, Trace
+from codemods.graph.model.trace import Trace
 from codemods.source.walking import walk
 
 _QUESTIONS = frozenset((Marked.REQUIRES_GRAD_READ, Marked.GRAD_MODE_READ))
 
 
-def only_recomputes(mark: Mark, trace: Trace) -> bool:
-    """Whether code asks for ``requires_grad`` or for the mode, and either way computes the same.
+def recomputing(trace: Trace) -> frozenset[ast.AST]:
+    """Where code asks for ``requires_grad`` or for the mode, and either way computes the same.
 
     ``x = checkpoint(block, x) if x.requires_grad else block(x)``: a checkpoint calls its function, and returns
     what that returns (docs: torch.utils.checkpoint).
     """
-    if mark.kind not in _QUESTIONS:
-        return False
-    file = mark.place.frame.file
-    choice = _choice(file, mark.place.node)
+    asked = {mark.place.node: mark.place.frame.file for mark in trace.marks if mark.kind in _QUESTIONS}
+    return frozenset(node for node, file in asked.items() if _only_recomputes(node, file, trace))
+
+
+def _only_recomputes(question: ast.AST, file: ParsedFile, trace: Trace) -> bool:
+    choice = _choice(file, question)
     if choice is None or any(isinstance(n, ast.NamedExpr) for n in walk(choice.test)):
         return False
     one, other = choice.body, choice.orelse

@@ -29,7 +29,7 @@ class Block(nn.Module):
 """
 
 LOOP = """
-net = nn.Sequential(Block(), nn.Linear(4, 1))
+net = nn.Sequential(nn.Linear(4, 4), Block(), nn.Linear(4, 1))
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
 for step in range(3):
     x, y = torch.randn(9, 4), torch.randn(9, 1)

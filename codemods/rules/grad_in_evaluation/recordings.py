@@ -21,7 +21,7 @@ from codemods.proofs.idle_steps import meant_for_idle_steps
 from codemods.proofs.marks import clearings
 from codemods.proofs.observations import Shows
 from codemods.proofs.reach import folds
-from codemods.proofs.recomputing import only_recomputes
+from codemods.proofs.recomputing import recomputing
 from codemods.proofs.syntax import DEFINITIONS
 from codemods.proofs.unseen import Way, leaves_sight, ways_out
 from codemods.source.walking import children
@@ -86,7 +86,8 @@ class Recordings:
 
     def __init__(self, trace: Trace) -> None:
         blind = max(trace.blind, default=-1)
-        given = _Given(trace)
+        idle = recomputing(trace)
+        given = _Given(trace, idle)
         fates = {n: _Fate.NEEDED if _was_there(n, blind) else given.fate(n) for n in trace.nodes}
         # a step that finds no gradient was meant to: its forwards are no evaluation, their loss is cut off
         wanted = [n for n, fate in fates.items() if fate is _Fate.NEEDED]
@@ -107,7 +108,7 @@ class Recordings:
         self._read: dict[str, bool] = {}
         self._walks = sorted(w.place.clock for w in trace.walks)
         self._steps = sorted(s.place.clock for s in trace.steps)
-        needing = [m for m in trace.marks if m.kind in _NEED_GRADIENTS and not only_recomputes(m, trace)]
+        needing = [m for m in trace.marks if m.kind in _NEED_GRADIENTS and m.place.node not in idle]
         self._marks = sorted((m.place.clock, _NEED_GRADIENTS[m.kind]) for m in needing)
         origins = [
             origin
@@ -288,7 +289,8 @@ def _handed(trace: Trace) -> list[int]:
 class _Given:
     """What code that cannot be seen may do with the graphs that it is given."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, idle: frozenset[ast.AST]) -> None:
+        self._idle = idle
         stepping = [step.optimizer for step in trace.steps]
         stepping += [mark.by for mark in clearings(trace) if not is_module(mark.by)]
         steppers = {getattr(value, "oid", 0) for value in stepping} - {0}
@@ -304,7 +306,10 @@ class _Given:
     def fate(self, node: Node) -> _Fate | None:
         """``needed`` where a graph is walked or may be kept to be walked; ``doubted`` where that depends on code that
         cannot be seen, and that got nothing to step with."""
-        history = any(use.kind is UseKind.HISTORY_READ and not use.detached for use in node.uses)
+        history = any(
+            use.kind is UseKind.HISTORY_READ and not use.detached and use.place.node not in self._idle
+            for use in node.uses
+        )
         if node.walks or history or leaves_sight([node], (Way.ESCAPED, Way.STORED)):
             return _Fate.NEEDED
         fates = {self._called(out.name, out.place) for out in ways_out(node) if out.way is Way.CALL and out.place}
