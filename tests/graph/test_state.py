@@ -15,8 +15,8 @@ from codemods.analysis.analyse import Analysis, analyse
 from codemods.graph.model import state as memory
 from codemods.graph.model.cells import Key
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.state import State
-from codemods.graph.model.values import Const
+from codemods.graph.model.state import State, merge
+from codemods.graph.model.values import Const, Join, Tensor
 from codemods.graph.run.uses import Uses
 from codemods.source.files import source_from_bytes
 from codemods.source.options import Options
@@ -165,3 +165,70 @@ def test_the_variables_of_a_call_are_not_looked_for_where_paths_meet() -> None:
     machine = run(call).machine
     assert "f" in {name for _, name in machine.s.log.keys}
     assert {"n", "first", "second"}.isdisjoint(name for _, name in machine.s.log.keys)
+
+
+@pytest.mark.parametrize("own", [0, 64])
+def test_of_many_paths_each_value_is_joined_once(own: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_OWN", own)
+    monkeypatch.setattr(memory, "_SHARING", 0)
+    asked = []
+
+    def join(mine: Value, theirs: Value) -> Value:
+        asked.append(theirs)
+        return Join((mine, theirs))
+
+    base = State.empty()
+    before, after, same = Const(0), Const(1), Const(2)
+    base.set((1, "a"), before)
+    base.set((1, "same"), same)
+    paths = [base.fork() for _ in range(100)]
+    for path in paths[40:]:
+        path.set((1, "a"), after)
+    for path in paths:
+        path.set((1, "same"), same)
+    met = merge([path.fork() for path in paths] if own == 0 else paths, base.log, join, base, lambda value: value)
+    assert met is not None
+    assert len(asked) == 1
+    assert met.peek((1, "a")).options == (before, after)
+    assert met.peek((1, "same")) is same
+
+
+def test_what_some_of_many_paths_took_away_may_be_there() -> None:
+    base = State.empty({(1, "loaded"): Const(5)})
+    base.set((1, "a"), Const(0))
+    base.set((1, "kept"), Const(1))
+    six = Const(6)
+    paths = [base.fork() for _ in range(20)]
+    for path in paths[10:]:
+        path.delete((1, "a"))
+        path.set((1, "loaded"), six)
+    there = Const("there")
+    met = merge(paths, base.log, lambda mine, theirs: Join((mine, theirs)), base, lambda value: there)
+    assert met is not None
+    assert met.peek((1, "a")) is there
+    assert met.peek((1, "kept")) is base.peek((1, "kept"))
+    assert [option.value for option in met.peek((1, "loaded")).options] == [5, 6]
+
+
+def test_a_caught_error_has_what_was_there_at_any_point() -> None:
+    calls = "".join(f"        f({number})\n        a = net(x)\n" for number in range(30))
+    code = "def f(n):\n    if x.any():\n        raise ValueError\ndef g():\n    a = x\n    b = x\n    try:\n"
+    graph = run(f"{code}{calls}    except ValueError:\n        return a, b\n    return b, b\none, other = g()\n")
+    assert graph.graph("one") != graph.graph("other") == run("other = x\n").graph("other")
+    assert len(graph.nodes("one")) <= 4
+
+
+@pytest.mark.parametrize("change", ["y[0] = w.sum()", "v.mul_(w)"])
+def test_a_tensor_that_changes_often_says_by_one_what_shares_its_memory(change: str) -> None:
+    graph = run("y = w * 2\nv = y.view(-1)\n" + f"{change}\n" * 30 + "v[0] = net(x)\n")
+    for name in ("y", "v"):
+        value = graph.value(name)
+        assert isinstance(value, Tensor)
+        assert len(value.bases) <= 1
+    assert "free" not in (graph.graph("y"), graph.graph("v"))
+
+
+def test_what_shares_no_memory_stays_as_it_is() -> None:
+    graph = run("v = x.view(-1)\ny = torch.zeros(3)\nz = y.clone()\nfor _ in range(9):\n    y.add_(w)\n")
+    assert [graph.graph(name) for name in ("x", "v", "z")] == [run("y = x\n").graph("y")] * 3
+    assert graph.graph("y") != graph.graph("z")

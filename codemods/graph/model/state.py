@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from codemods.graph.model.cells import GONE, Cells, Key
@@ -177,54 +178,90 @@ def merge(
     """
     if not states:
         return None
-    first = states[0]
+    first, *others = states
     written = written_since(first, base)
-    grad = first.grad
-    for other in states[1:]:
-        fresh = written_since(other, base)
-        alike = first._shared is other._shared
-        mine_of, theirs_of = first._own.get, other._own.get
-        for key in written | fresh:
-            mine: Any = mine_of(key)
-            theirs: Any = theirs_of(key)
-            if mine is theirs and (alike or (mine is not None and mine is not GONE)):
-                continue
-            # what a path did not write is what the loaded modules left there
-            if mine is None or mine is GONE:
-                mine = first.peek(key)
-            if theirs is None or theirs is GONE:
-                theirs = other.peek(key)
-            if mine is theirs:
-                continue
-            if key[1] == TURNS:
-                first.put(key, ())
-            elif key[1] == FROZEN:
-                # frozen on one of the paths, or some of the parameters: gradients may be needed
-                first.put(key, "maybe")
-            elif mine is None or theirs is None:
-                left = theirs if mine is None else mine
-                if left is before.here(key) and isinstance(left, Value):
-                    first.put(key, maybe(left))
-                elif mine is None:
-                    first.put(key, left)
-            elif (
-                isinstance(mine, tuple)
-                and isinstance(before.here(key), tuple)
-                and not (mine and theirs)
-                and first.here((key[0], CLEARED)) != other.here((key[0], CLEARED))
-            ):
-                # a list that was cleared on one of the paths
-                kept = before.here(key)
-                first.put(key, tuple(maybe(v) if v in kept else v for v in mine or theirs))
-            else:
-                first.put(key, _join_cells(mine, theirs, join))
-        written |= fresh
-        if other.grad is not grad:
-            grad = None
+    for other in others:
+        written |= written_since(other, base)
+    if others:
+        _meet(first, others, written, join, before, maybe)
     base.keys |= written
     first.log = base
-    first.grad = grad
+    if any(other.grad is not first.grad for other in others):
+        first.grad = None
     return first
+
+
+def _meet(
+    first: State,
+    others: list[State],
+    keys: Iterable[Key],
+    join: Callable[[Value, Value], Value],
+    before: State,
+    maybe: Callable[[Value], Value],
+) -> None:
+    """Let the cells ``keys`` of ``first`` hold what they hold on any path.
+
+    Of an error that is caught there are hundreds of paths, which hold few values: each value is joined once.
+    """
+    mine_of, theirs_of = first._own.get, [other._own.get for other in others]
+    # those that share their cells hold the same where their own hold the same
+    groups = [list(alike) for _, alike in groupby(others, lambda other: id(other._shared))]
+    alike = all(other._shared is first._shared for other in others)
+    for key in keys:
+        own: Any = mine_of(key)
+        if alike or (own is not None and own is not GONE):
+            for get in theirs_of:
+                if get(key) is not own:
+                    break
+            else:
+                continue
+        # what a path did not write is what the loaded modules left there
+        mine: Any = first.peek(key) if own is None or own is GONE else own
+        joined = {id(mine)}
+        for group in groups:
+            seen = {id(own)} if group[0]._shared is first._shared else set()
+            for other in group:
+                theirs: Any = other._own.get(key)
+                if id(theirs) in seen:
+                    continue
+                seen.add(id(theirs))
+                if theirs is None or theirs is GONE:
+                    theirs = other.peek(key)
+                if id(theirs) not in joined:
+                    joined.add(id(theirs))
+                    first.put(key, _either(key, mine, theirs, first, other, join, before, maybe))
+                    mine = first.peek(key)
+
+
+def _either(
+    key: Key,
+    mine: Any,
+    theirs: Any,
+    first: State,
+    other: State,
+    join: Callable[[Value, Value], Value],
+    before: State,
+    maybe: Callable[[Value], Value],
+) -> Any:
+    """What a cell holds after two paths that left different things there."""
+    if key[1] == TURNS:
+        return ()
+    if key[1] == FROZEN:
+        # frozen on one of the paths, or some of the parameters: gradients may be needed
+        return "maybe"
+    if mine is None or theirs is None:
+        left = theirs if mine is None else mine
+        return maybe(left) if left is before.here(key) and isinstance(left, Value) else left
+    if (
+        isinstance(mine, tuple)
+        and isinstance(before.here(key), tuple)
+        and not (mine and theirs)
+        and first.here((key[0], CLEARED)) != other.here((key[0], CLEARED))
+    ):
+        # a list that was cleared on one of the paths
+        kept = before.here(key)
+        return tuple(maybe(v) if v in kept else v for v in mine or theirs)
+    return _join_cells(mine, theirs, join)
 
 
 def _join_cells(mine: Any, theirs: Any, join: Callable[[Value, Value], Value]) -> Any:

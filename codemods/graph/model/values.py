@@ -72,7 +72,8 @@ class Tensor(Value):
     either: tuple[Tensor, ...] = ()
     """Where branches met: the tensors without history of which it is one."""
     bases: tuple[Tensor, ...] = ()
-    """The tensors whose memory it may share: what it is a view of, what it was before it was changed in place."""
+    """The tensors whose memory it may share: what it is a view of, what it was before it was changed in place; of a
+    chain of these only the first."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

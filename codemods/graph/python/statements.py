@@ -325,11 +325,11 @@ class Statements(Branches):
         for handler in s.handlers:
             self.frame.caught = self.one_of([*values, self.lost("exception")])
             # an exception may come at any point of the body: at its begin, or with all its effects
-            candidates = [before.fork(), *(state.fork() for state in thrown)]
-            if completed:
-                candidates.append(after.fork())
-            self.meet(candidates, base) if len(candidates) > 1 else None
-            self.s = candidates[0]
+            begin = before.fork()
+            candidates = [begin, *thrown, *([after] if completed else [])]
+            if len(candidates) > 1:
+                self.meet(candidates, base)
+            self.s = begin
             self.s.log = type(self.s.log)(base.log)
             self.s.log.keys |= base.log.keys
             self.dead = False

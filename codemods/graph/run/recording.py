@@ -178,10 +178,10 @@ class Recording(Holding):
 
     @staticmethod
     def memory(value: Value) -> tuple[Tensor, ...]:
-        """The tensors by which it is known what shares memory with a tensor, itself among them."""
+        """The tensors by which it is known what shares memory with a tensor: two that share it have one in common."""
         if not isinstance(value, Tensor):
             return ()
-        return value.bases if value is DATA or value is INDEX else (value, *value.bases)
+        return value.bases if value.bases or value is DATA or value is INDEX else (value,)
 
     def drawn(self, inputs: Iterable[Value], node: Node) -> None:
         """Record the aliases among the inputs of an operation that may save them."""
