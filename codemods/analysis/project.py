@@ -14,6 +14,7 @@ from codemods.graph.model.program import ParsedFile, Tree
 from codemods.source.discovery import discover
 from codemods.source.errors import SourceError, Unparsable
 from codemods.source.files import SourceFile, digest_of, display_path, read_source
+from codemods.source.project import begins_project, project_root
 from codemods.source.syntax import parse
 from codemods.terms.findings import Skipped
 
@@ -147,12 +148,24 @@ def _around(root: Path, members: list[SourceFile]) -> list[Path]:
     if not root.is_dir():
         return []
     # Nobody imports a notebook, and those that nobody named are large to read.
-    return [path for path in discover([root], cwd=root).files if path.suffix == ".py"]
+    found = [path for path in discover([root], cwd=root).files if path.suffix == ".py"]
+    return found if begins_project(root) else _of_one_project(root, members, found)
+
+
+def _of_one_project(root: Path, members: list[SourceFile], found: list[Path]) -> list[Path]:
+    """The files ``found`` below a folder that is no project, without those of projects that lie in it and hold none of
+    the ``members``."""
+    own = {root: True} | {folder: True for member in members for folder in member.absolute.parents}
+
+    def is_own(folder: Path) -> bool:
+        if folder not in own:
+            own[folder] = is_own(folder.parent) and not begins_project(folder)
+        return own[folder]
+
+    return [path for path in found if is_own(path.parent)]
 
 
 def _by_root(targets: Sequence[SourceFile]) -> list[tuple[Path, list[SourceFile]]]:
-    from codemods.source.project import project_root
-
     if not targets:
         return []
     common = Path(os.path.commonpath([target.absolute.parent for target in targets]))

@@ -22,7 +22,12 @@ def project_root(path: str | os.PathLike[str]) -> Path:
     homes = (home, os.path.realpath(home))
     folder = start
     while folder not in homes and folder != os.path.dirname(folder):
-        if any(os.path.exists(os.path.join(folder, mark)) for mark in _MARKS):
+        if begins_project(folder):
             return Path(folder)
         folder = os.path.dirname(folder)
     return Path(start)
+
+
+def begins_project(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder holds .git, pyproject.toml, setup.py or setup.cfg."""
+    return any(os.path.exists(os.path.join(folder, mark)) for mark in _MARKS)

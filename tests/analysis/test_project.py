@@ -1,0 +1,44 @@
+"""Which files belong to the tree of the files that a user names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codemods.analysis.project import projects_of
+from codemods.source.files import read_source
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    # The home directory ends the search, so nothing above this test's folder has a say.
+    monkeypatch.setenv("HOME", str(tmp_path))
+    root = tmp_path / "code"
+    for name in ("train.py", "lib/net.py", "clone/run.py", "clone/deep/net.py", "package/src/net.py"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("x = 1\n")
+    (root / "clone" / ".git").mkdir()
+    (root / "package" / "pyproject.toml").touch()
+    return root
+
+
+def seen(folder: Path, *names: str) -> set[str]:
+    targets = [read_source(folder / name, name) for name in names]
+    (project,) = projects_of(targets, {})
+    return set(project.paths)
+
+
+def test_projects_that_lie_in_a_folder_without_one_are_others(folder: Path) -> None:
+    assert seen(folder, "train.py") == {"train.py", "lib/net.py"}
+
+
+def test_a_project_of_a_named_file_belongs_to_it(folder: Path) -> None:
+    assert seen(folder, "train.py", "clone/run.py") == {"train.py", "lib/net.py", "clone/run.py", "clone/deep/net.py"}
+
+
+def test_parts_of_a_project_that_have_files_of_their_own_belong_to_it(folder: Path) -> None:
+    (folder / "pyproject.toml").touch()
+    assert seen(folder, "train.py") == {
+        "train.py", "lib/net.py", "clone/run.py", "clone/deep/net.py", "package/src/net.py"
+    }  # fmt: skip
