@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 ALL = list(cases())
 LISTS = ("select", "ignore", "exclude")
 PAIRS = [case for case in ALL if not case.keep]
-FIRST = list({case.rule: case for case in reversed(PAIRS)}.values())
+FIRST = list({case.about["fault"]["kind"]: case for case in reversed(PAIRS)}.values())
 
 
 @pytest.mark.parametrize("case", PAIRS, ids=str)
@@ -118,7 +118,7 @@ def _options(case: Case) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", FIRST, ids=str)
-def test_one_of_each_rule_by_the_command(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_each_fault_by_the_command(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(case, tmp_path, monkeypatch)
     ran = codemod("verify", case.entry, *case.options, "--format", "json", "--", *case.about.get("args", []))
     report = json.loads(ran.stdout)

@@ -282,7 +282,7 @@ def test_a_script_that_hangs(folder: Path) -> None:
 def test_a_loop_without_an_end_is_cut_short(folder: Path) -> None:
     """What lies behind it is judged, and the report says how it was come to."""
     (folder / "train.py").write_text("import time\nwhile True:\n    time.sleep(1)\n" + TRAIN)
-    ran = codemod("verify", "train.py", "--timeout", "30")
+    ran = codemod("verify", "train.py", "--timeout", "15")
     assert ran.status == 0
     assert "train.py:2: to reach the code after it, the loop was ended after 1 iteration" in ran.stdout
 
