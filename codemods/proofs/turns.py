@@ -11,11 +11,9 @@ from codemods.proofs.syntax import FUNCTIONS, LOOPS, called
 from codemods.source.walking import walk
 
 _TURNING = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_CHANGING = frozenset(
-    ("append", "appendleft", "extend", "insert", "add", "update", "pop", "popleft", "popitem", "remove", "clear")
-)
 _FILLING = frozenset(("append", "add", "setdefault", "update"))
 _EMPTYING = frozenset(("pop", "popleft", "popitem", "remove", "clear"))
+_CHANGING = _EMPTYING | {"append", "appendleft", "extend", "insert", "add", "update"}
 _STEADY = frozenset(("isinstance", "hasattr", "callable", "is_available", "issubclass", "is_initialized"))
 
 

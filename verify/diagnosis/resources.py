@@ -23,7 +23,10 @@ _FEWEST_STEPS = 12
 #: How much longer the last third takes, in proportion and in seconds, and how many pairs of steps agree.
 _SLOWER, _SECONDS, _AGREE = 1.4, 0.002, 0.8
 _SHOWN = 4
-_TWO = 2
+#: So many steps' graphs at once are one too many; more than that pile up.
+_BESIDE = 2
+#: So many of those who hold them are named.
+_NAMED = 2
 
 
 def stores(run: Run, sources: Sources) -> list[Fault]:
@@ -65,9 +68,9 @@ def memory(run: Run, sources: Sources) -> list[Fault]:
     message = seen.error.message.partition("\n")[0][:160] if seen.error is not None else ""
     message = next((note.partition(": ")[2] for note in run.notes if note.startswith("stopped: it held")), message)
     remedy = "smaller batches, or checkpoints around the lines that hold most"
-    if seen.leak or steps > _TWO:
+    if seen.leak or steps > _BESIDE:
         remedy = "memory is short because graphs pile up: mend that first"
-    elif steps == _TWO:
+    elif steps == _BESIDE:
         remedy = (
             "the graph of the step before is still alive beside this one's: delete what holds it before the next step"
         )
@@ -93,11 +96,11 @@ def _alive(run: Run) -> tuple[list[Clue], int]:
     """Who held graphs of several steps that no backward has freed when memory was short, and of how many steps."""
     graphs = [event for event in events(run, "graph") if event["for"] == "memory"]
     rows = [row for row in (graphs[-1]["boxes"] if graphs else []) if row["freed"] is None and row["holders"]]
-    rows = sorted((row for row in rows if row["steps"] >= _TWO), key=lambda row: (-row["steps"], -row["nodes"]))
+    rows = sorted((row for row in rows if row["steps"] >= _BESIDE), key=lambda row: (-row["steps"], -row["nodes"]))
     clues = [
         Clue("carrier", None, "", holder["name"], holder["function"], f"graphs of {row['steps']} steps")
         for row in rows[:1]
-        for holder in row["holders"][:_TWO]
+        for holder in row["holders"][:_NAMED]
     ]
     return clues, max((row["steps"] for row in rows), default=0)
 
