@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.graph.tools import line, run
+from tests.graph.tools import line, run, run_functions
 
 RETAINING = [
     "loss.backward(retain_graph=True)",
@@ -196,3 +196,17 @@ def test_the_gradient_argument_is_no_proof_of_a_scalar() -> None:
     found = run("y = w * x\ny.backward(torch.ones(3))\nz = w * x\nz.backward()")
     first, second = (walk.roots[0] for walk in found.walks())
     assert (first.scalar, second.scalar) == (False, True)
+
+
+@pytest.mark.parametrize("mode", ["enable_grad", "no_grad"])
+def test_a_backward_proves_a_graph_whatever_the_mode_is_where_it_stands(mode: str) -> None:
+    (trace,) = run_functions(
+        f"""
+        def step(model, criterion, x, y):
+            loss = criterion(model(x), y)
+            with torch.{mode}():
+                loss.backward()
+        """,
+        "step",
+    )
+    assert {len(walk.roots) for walk in trace.walks} == {1}

@@ -54,7 +54,7 @@ class Expressions(Comprehensions):
                     self.evaluate(child)
             return self.unknown(type(expression).__name__)
         value = method(self, expression)
-        if expression in self.walked_at:
+        if expression in self.walked_at and self.s.grad is not False:
             value = self.with_graph(value, expression)
         self.values[expression] = value
         return value

@@ -97,7 +97,7 @@ class Backward(Escaping):
 
     def with_graph(self, value: Value, at: ast.AST) -> Value:
         """A value of which no graph is known, with one, where a backward proves that it is there or will do so."""
-        if not _may_have_graph(value) or self.s.grad is False:
+        if not _may_have_graph(value):
             return value
         label = value.path if isinstance(value, Unknown) else ""
         node = Node(self.birth(), NodeKind.CALL, (), self.place(at), saves=True, certain=False, label=label)
