@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from codemods.batch.campaign import read
-from codemods.batch.ledger import Ledger
+from codemods.batch.campaign.settings import read
+from codemods.batch.ledger.ledger import Ledger
 from codemods.source.files import read_source
 from codemods.source.notebooks import Cell
 from tests.batch.inline import run_inline

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from codemods.batch.campaign import Campaign
-from codemods.batch.ledger import Ledger
-from codemods.batch.lock import owner
+from codemods.batch.campaign.settings import Campaign
+from codemods.batch.ledger.ledger import Ledger
+from codemods.batch.ledger.lock import owner
 from codemods.batch.pending import by_other_tool, next_stage
 from codemods.batch.planning import some
 from codemods.batch.progress import outcome
-from codemods.batch.standing import summary
+from codemods.batch.requests.standing import summary
 from codemods.source.diffs import printable
 
 
@@ -34,7 +34,7 @@ def status(campaign: Campaign, *, upstream: bool = False) -> dict[str, Any]:
     by_key = {one.source.key: one for one in campaign.repositories}
     moved: dict[int, Any] = {}
     if upstream:
-        from codemods.batch.upstream import look
+        from codemods.batch.requests.upstream import look
 
         moved = look([(row, by_key[row["key"]]) for row in rows if row["base"] and row["key"] in by_key])
     told = []

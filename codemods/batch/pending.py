@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from codemods.batch import sources
-from codemods.batch.campaign import Campaign, Repository
+from codemods.batch.campaign.settings import Campaign, Repository
 from codemods.batch.errors import CampaignError
-from codemods.batch.ledger import Ledger, Row
+from codemods.batch.ledger.ledger import Ledger, Row
 from codemods.batch.places import slug_of
 from codemods.batch.tool import digest
 

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from codemods.batch.job import LOG, RESULT
+from codemods.batch.stages.job import LOG, RESULT
 
 
 class Places:

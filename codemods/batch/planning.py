@@ -6,13 +6,11 @@ import json
 from collections import Counter
 from typing import Any
 
-from codemods.batch import interpreters
-from codemods.batch.campaign import Campaign, Repository, Runs
+from codemods.batch.campaign.settings import Campaign, Repository, Runs
+from codemods.batch.environments import interpreters
 from codemods.batch.errors import Exhausted, Failed, Refused
 from codemods.batch.git import Git
-from codemods.batch.inspection import inspect, read_tree
-from codemods.batch.job import PARTLY
-from codemods.batch.ledger import Ledger, Row
+from codemods.batch.ledger.ledger import Ledger, Row
 from codemods.batch.pending import next_stage, require_repositories
 from codemods.batch.places import Places, slug_of
 from codemods.batch.prospects import (
@@ -32,7 +30,9 @@ from codemods.batch.prospects import (
     without,
 )
 from codemods.batch.sources import of_path, redact
-from codemods.batch.verifying import require_for_runs
+from codemods.batch.stages.inspection import inspect, read_tree
+from codemods.batch.stages.job import PARTLY
+from codemods.batch.stages.verifying import require_for_runs
 from codemods.source.diffs import printable
 from codemods.source.entries import Entry as Script
 from codemods.source.entries import find_entries
@@ -115,7 +115,7 @@ def _brought(runs: Runs) -> set[str]:
     bare = interpreters.is_version(runs.python)
     if not (runs.requirements or bare):
         return set()
-    from codemods.batch.environments import names_of
+    from codemods.batch.environments.environments import names_of
 
     names = names_of(runs.requirements) | ({"torch"} if bare else set())
     known = {module for module, package in PACKAGES.items() if package.lower() in names}

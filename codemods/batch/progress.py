@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from codemods.batch.executors import Doing
-from codemods.batch.job import PARTLY
-from codemods.batch.ledger import Row
-from codemods.batch.standing import standing_of
+from codemods.batch.ledger.ledger import Row
+from codemods.batch.requests.standing import standing_of
+from codemods.batch.stages.job import PARTLY
 from codemods.source.diffs import printable
 from codemods.terms.counting import plain_count_text
 

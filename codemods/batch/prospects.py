@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from codemods.batch import interpreters
-from codemods.batch.campaign import Runs
+from codemods.batch.campaign.settings import Runs
+from codemods.batch.environments import interpreters
 from codemods.source.entries import Entry
 
 #: What becomes of a repository's verification, as far as its text tells, the best first.

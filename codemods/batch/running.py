@@ -17,18 +17,18 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from codemods.batch import sources
-from codemods.batch.campaign import Campaign, Repository
-from codemods.batch.committing import fetch_bundle
+from codemods.batch.campaign.settings import Campaign, Repository
 from codemods.batch.errors import Exhausted, is_full
 from codemods.batch.executors import Doing, Executor
 from codemods.batch.git import Git, identity
-from codemods.batch.job import FACTS, PARTLY, Job, Outcome
-from codemods.batch.jobs import read_facts
-from codemods.batch.ledger import Ledger, Row
-from codemods.batch.lock import owned
+from codemods.batch.ledger.ledger import Ledger, Row
+from codemods.batch.ledger.lock import owned
 from codemods.batch.pending import OTHER_TOOL, chosen, next_stage, register, require_repositories
 from codemods.batch.places import Places
-from codemods.batch.rewriting import BUNDLE
+from codemods.batch.stages.committing import fetch_bundle
+from codemods.batch.stages.job import FACTS, PARTLY, Job, Outcome
+from codemods.batch.stages.jobs import read_facts
+from codemods.batch.stages.rewriting import BUNDLE
 
 #: A repository whose worker died is tried once more; that of a second one is held to be its fault.
 DEATHS = 2
@@ -350,7 +350,7 @@ class _Work:
 
     def _moved(self, old: Sequence[Row]) -> list[int]:
         """Those of ``old`` whose upstream has other commits by now."""
-        from codemods.batch.upstream import look
+        from codemods.batch.requests.upstream import look
 
         if old:
             self._observer.say(f"asking the remotes of {len(old)} repositories whether they have moved")

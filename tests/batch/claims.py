@@ -22,8 +22,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from codemods.batch.artifacts import PULL_REQUEST
-from codemods.batch.campaign import Campaign, read
-from codemods.batch.ledger import FILE
+from codemods.batch.campaign.settings import Campaign, read
+from codemods.batch.ledger.ledger import FILE
 from codemods.batch.places import Places
 from codemods.batch.progress import outcome
 from codemods.source.diffs import printable

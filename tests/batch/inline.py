@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from codemods.batch.campaign import Campaign
+from codemods.batch.campaign.settings import Campaign
 from codemods.batch.executors import Doing, Executor
-from codemods.batch.job import Job, Outcome
-from codemods.batch.jobs import perform, write_facts
-from codemods.batch.ledger import Row
+from codemods.batch.ledger.ledger import Row
 from codemods.batch.places import Places
-from codemods.batch.rewriting import BUNDLE
 from codemods.batch.running import Summary, run
+from codemods.batch.stages.job import Job, Outcome
+from codemods.batch.stages.jobs import perform, write_facts
+from codemods.batch.stages.rewriting import BUNDLE
 
 Fate = Callable[[Job], Outcome | None]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from codemods.batch.campaign import Campaign, read
+from codemods.batch.campaign.settings import Campaign, read
 from codemods.batch.fleet import write_reports
-from codemods.batch.ledger import FILE
+from codemods.batch.ledger.ledger import FILE
 from codemods.batch.places import Places
 from tests.batch.claims import Claims
 from tests.batch.inline import run_inline

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from codemods.batch.campaign import Campaign, read
+from codemods.batch.campaign.settings import Campaign, read
 from codemods.batch.errors import CampaignError
 from codemods.batch.fleet import burndown, data, write_reports
 from codemods.batch.fleet.html import page
 from codemods.batch.fleet.markdown import sentence, text
 from codemods.batch.fleet.numbers import size, span
-from codemods.batch.ledger import Ledger
+from codemods.batch.ledger.ledger import Ledger
 from codemods.batch.places import slug_of
 from tests.batch.tools import campaign_file
 

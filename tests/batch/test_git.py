@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from codemods.batch import git as batch_git
-from codemods.batch.campaign import Limits
-from codemods.batch.cloning import clone, pack, unpack_tree, write_tree
+from codemods.batch.campaign.settings import Limits
 from codemods.batch.errors import Exhausted, Failed, Refused
 from codemods.batch.git import Git
-from codemods.batch.inspection import inspect, read_tree
+from codemods.batch.requests.upstream import remote_refs
 from codemods.batch.sources import of_path, parse
-from codemods.batch.upstream import remote_refs
+from codemods.batch.stages.cloning import clone, pack, unpack_tree, write_tree
+from codemods.batch.stages.inspection import inspect, read_tree
 from tests.batch.forge import served
 from tests.batch.tools import CLEAN, TRAIN, bare, commit, git, repository
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from codemods.batch.campaign import Limits, read
-from codemods.batch.cloning import clone
+from codemods.batch.campaign.settings import Limits, read
 from codemods.batch.errors import Refused
 from codemods.batch.git import Git, size_of
-from codemods.batch.ledger import FILE, Ledger
-from codemods.batch.ledger_schema import VIEWS
-from codemods.batch.publishing import publish
+from codemods.batch.ledger.ledger import FILE, Ledger
+from codemods.batch.ledger.schema import VIEWS
+from codemods.batch.requests.publishing import publish
 from codemods.batch.sources import of_path, parse
+from codemods.batch.stages.cloning import clone
 from tests.batch.forge import Forge, served
 from tests.batch.inline import run_inline, verified
 from tests.batch.tools import CLEAN, TRAIN, campaign_file, git, repository

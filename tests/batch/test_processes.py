@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from codemods.batch.campaign import Limits
+from codemods.batch.campaign.settings import Limits
 from codemods.batch.executors.processes import ProcessExecutor
-from codemods.batch.job import Job, Outcome
-from codemods.batch.ledger import Ledger
+from codemods.batch.ledger.ledger import Ledger
 from codemods.batch.places import Places
 from codemods.batch.sources import of_path
+from codemods.batch.stages.job import Job, Outcome
 from tests.batch.tools import CLEAN, TRAIN, Held, campaign_file, commit, git, repository, tree_of
 
 ROOT = Path(__file__).parents[2]
@@ -64,7 +64,10 @@ def workers_below(folder: Path) -> list[int]:
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
                 command = (entry / "cmdline").read_bytes()
-                if b"codemods.batch.worker" in command and str(folder).encode() in (entry / "environ").read_bytes():
+                if (
+                    b"codemods.batch.stages.worker" in command
+                    and str(folder).encode() in (entry / "environ").read_bytes()
+                ):
                     found.append(int(entry.name))
     return found
 
@@ -115,7 +118,7 @@ def test_a_job_that_takes_too_long_is_ended(tmp_path: Path) -> None:
 
 @linux
 def test_workers_are_replaced_before_they_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codemods.batch.worker.RECYCLE_JOBS", 2)
+    monkeypatch.setattr("codemods.batch.stages.worker.RECYCLE_JOBS", 2)
     source = repository(tmp_path / "source", {"a.py": CLEAN})
     executor = ProcessExecutor(1, tmp_path / "scratch", tmp_path / "cache")
     seen = []

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from codemods.batch.campaign import Runs, read
-from codemods.batch.job import Job, Outcome
+from codemods.batch.campaign.settings import Runs, read
 from codemods.batch.planning import plan, plan_text
 from codemods.batch.prospects import READY, Prospect, prospects, without
+from codemods.batch.stages.job import Job, Outcome
 from codemods.source.entries import Entry
 from tests.batch.inline import run_inline, verified
 from tests.batch.tools import CLEAN, TRAIN, campaign_file, repository

@@ -11,19 +11,20 @@ from typing import Any
 
 import pytest
 
-from codemods.batch import pending, rewriting
-from codemods.batch.campaign import Campaign, read
+from codemods.batch import pending
+from codemods.batch.campaign.settings import Campaign, read
 from codemods.batch.errors import CampaignError, Exhausted
 from codemods.batch.fleet import write_reports
-from codemods.batch.job import Job, Outcome
-from codemods.batch.jobs import perform, write_facts
-from codemods.batch.ledger import Ledger, Row
-from codemods.batch.lock import owned
+from codemods.batch.ledger.ledger import Ledger, Row
+from codemods.batch.ledger.lock import owned
 from codemods.batch.overview import status, status_text
 from codemods.batch.pending import OTHER_TOOL, by_other_tool
 from codemods.batch.places import Places
 from codemods.batch.planning import plan, plan_text
-from codemods.batch.rewriting import unproven_of
+from codemods.batch.stages import rewriting
+from codemods.batch.stages.job import Job, Outcome
+from codemods.batch.stages.jobs import perform, write_facts
+from codemods.batch.stages.rewriting import unproven_of
 from codemods.rewriting.changes import Proof
 from tests.batch.inline import run_inline, verified
 from tests.batch.tools import CLEAN, TRAIN, campaign_file, commit, git, repository, tree_of
@@ -350,7 +351,7 @@ def test_an_error_of_ours_fails_one_repository_and_stands_in_its_log(
         raise ValueError("a bug")
 
     with monkeypatch.context() as patch:
-        patch.setattr("codemods.batch.rewriting.apply", broken)
+        patch.setattr("codemods.batch.stages.rewriting.apply", broken)
         run_inline(campaign)
     row = rows(campaign)["wrong"]
     assert (row["state"], row["reason"]) == ("failed", "ValueError: a bug")

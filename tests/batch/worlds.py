@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from codemods.batch.campaign import Campaign, read
-from codemods.batch.deeds import Manner, close, merge
-from codemods.batch.following import follow
-from codemods.batch.ledger import Ledger, Row
-from codemods.batch.publishing import publish
-from codemods.batch.updating import outdated, update
+from codemods.batch.campaign.settings import Campaign, read
+from codemods.batch.ledger.ledger import Ledger, Row
+from codemods.batch.requests.bulk import Manner, close, merge
+from codemods.batch.requests.following import follow
+from codemods.batch.requests.publishing import publish
+from codemods.batch.requests.updating import outdated, update
 from tests.batch.forge import Forge, served
 from tests.batch.inline import run_inline, verified
 from tests.batch.tools import TRAIN, commit, git

@@ -120,7 +120,7 @@ def family(pid: int) -> list[int]:
         with contextlib.suppress(OSError):
             for child in task.read_text().split():
                 with contextlib.suppress(OSError):
-                    if b"codemods.batch.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
+                    if b"codemods.batch.stages.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
                         found.append(int(child))
     return found
 

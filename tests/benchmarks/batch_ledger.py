@@ -17,15 +17,15 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from codemods.batch import sources
-from codemods.batch.campaign import Campaign, read
+from codemods.batch.campaign.settings import Campaign, read
 from codemods.batch.fleet import write_reports
-from codemods.batch.job import FACTS
-from codemods.batch.ledger import Ledger
+from codemods.batch.ledger.ledger import Ledger
 from codemods.batch.overview import status, status_text
 from codemods.batch.places import Places, slug_of
 from codemods.batch.planning import plan, plan_text
+from codemods.batch.requests.standing import Standing
 from codemods.batch.running import run
-from codemods.batch.standing import Standing
+from codemods.batch.stages.job import FACTS
 from codemods.batch.tool import digest
 from codemods.rules import rule_names
 from tests.batch.inline import Quiet

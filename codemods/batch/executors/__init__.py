@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from codemods.batch.job import Job, Outcome
+from codemods.batch.stages.job import Job, Outcome
 
 
 @dataclass

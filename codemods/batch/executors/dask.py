@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codemods import __version__
-from codemods.batch.cloning import extract, pack
 from codemods.batch.errors import CampaignError, Exhausted
 from codemods.batch.executors import Doing, received
-from codemods.batch.job import Job, Outcome
-from codemods.batch.worker import Worker, pack_result
+from codemods.batch.stages.cloning import extract, pack
+from codemods.batch.stages.job import Job, Outcome
+from codemods.batch.stages.worker import Worker, pack_result
 from codemods.source.home import needs
 
 if TYPE_CHECKING:

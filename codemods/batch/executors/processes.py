@@ -7,11 +7,11 @@ import queue
 import threading
 from pathlib import Path
 
-from codemods.batch.campaign import Campaign
+from codemods.batch.campaign.settings import Campaign
 from codemods.batch.executors import Doing, Executor, received
-from codemods.batch.job import Job, Outcome
 from codemods.batch.places import Places
-from codemods.batch.worker import Worker
+from codemods.batch.stages.job import Job, Outcome
+from codemods.batch.stages.worker import Worker
 
 
 def executors_for(

@@ -6,10 +6,10 @@ import gc
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from codemods.batch.campaign import Campaign
+from codemods.batch.campaign.settings import Campaign
 from codemods.batch.errors import CampaignError, Exhausted, is_full
 from codemods.batch.fleet import data, tables
-from codemods.batch.ledger import Ledger
+from codemods.batch.ledger.ledger import Ledger
 from codemods.source.home import needs
 from codemods.source.writing import replace_file
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from codemods.batch.fleet.charts import WIDTH, drawing
 from codemods.batch.fleet.numbers import grouped
-from codemods.batch.ledger import Ledger
+from codemods.batch.ledger.ledger import Ledger
 
 #: When each request was opened, and how and when it came to its end. One that nobody has followed is open since its
 #: branch was published.

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codemods.batch.campaign import Campaign
+from codemods.batch.campaign.settings import Campaign
 from codemods.batch.fleet.burndown import Day, days
-from codemods.batch.ledger import STATES, Ledger, Row
+from codemods.batch.ledger.ledger import STATES, Ledger, Row
 from codemods.batch.progress import NO_SCRIPT, outcome
-from codemods.batch.standing import summary
+from codemods.batch.requests.standing import summary
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from codemods.batch.fleet import burndown, charts
 from codemods.batch.fleet.data import Fleet, Saving
 from codemods.batch.fleet.markdown import sentence
 from codemods.batch.fleet.numbers import change, grouped, several, share, size, span
-from codemods.batch.job import PARTLY
+from codemods.batch.stages.job import PARTLY
 from codemods.reports._markup import environment
 
 #: How many rows are drawn or listed before the page says where the rest is.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from codemods.batch.ledger import Ledger
+from codemods.batch.ledger.ledger import Ledger
 
 #: Each file's name and what stands in it; docs/batch-schema.md says what the columns mean.
 QUERIES = {

@@ -14,7 +14,7 @@ from codemods.source.diffs import printable
 from codemods.terms.errors import UserError
 
 if TYPE_CHECKING:
-    from codemods.batch.campaign import Campaign
+    from codemods.batch.campaign.settings import Campaign
 
 app = typer.Typer(
     help="Rewrite, prove and publish many repositories.\n\ndocs/batch.md says how.", no_args_is_help=False
@@ -72,7 +72,7 @@ def answer_for_requests(work: Callable[[], _T]) -> _T:
 
 def read_campaign(file: Path) -> Campaign:
     """Return the campaign of ``file``; raises :class:`UserError` for a file that is none."""
-    from codemods.batch.campaign import read
+    from codemods.batch.campaign.settings import read
 
     return answer(lambda: read(file))
 

@@ -15,9 +15,9 @@ from codemods.cli._terminal import FINE, FOUND, emit, require_choice
 from codemods.terms.errors import UserError
 
 if TYPE_CHECKING:
-    from codemods.batch.campaign import Campaign
+    from codemods.batch.campaign.settings import Campaign
     from codemods.batch.executors import Executor
-    from codemods.batch.ledger import Row
+    from codemods.batch.ledger.ledger import Row
     from codemods.batch.places import Places
 from codemods.cli.batch._options import (
     File,
@@ -48,7 +48,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> int:
     """Write a campaign file to begin with."""
-    from codemods.batch.template import write
+    from codemods.batch.campaign.template import write
 
     count = answer(lambda: write(file, named or (), force=force, say=say))
     many = f"{count} {'repository' if count == 1 else 'repositories'}"
@@ -138,7 +138,7 @@ def run_stages(
     from codemods.batch.executors.processes import executors_for
     from codemods.batch.progress import Progress
     from codemods.batch.running import run as run_campaign
-    from codemods.batch.verifying import require_for_runs
+    from codemods.batch.stages.verifying import require_for_runs
 
     if scheduler is None and "verify" in stages:
         answer(lambda: require_for_runs(campaign))

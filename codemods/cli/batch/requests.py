@@ -42,7 +42,7 @@ def publish(
 
     Exit status: 0, or 1 where one could not be published.
     """
-    from codemods.batch.publishing import publish as publish_campaign
+    from codemods.batch.requests.publishing import publish as publish_campaign
 
     campaign = read_campaign(file)
     return status_for_requests(
@@ -60,7 +60,7 @@ def follow(
 
     Exit status: 0, or 1 where one could not be asked for.
     """
-    from codemods.batch.following import follow as follow_campaign
+    from codemods.batch.requests.following import follow as follow_campaign
 
     campaign = read_campaign(file)
     return status_for_requests(lambda: follow_campaign(campaign, say, only=only or (), comments=comments))
@@ -81,9 +81,9 @@ def update(
 
     Exit status: 0, or 1 where one could not be updated, or is left because somebody else has pushed to it.
     """
-    from codemods.batch.publishing import publish as publish_campaign
-    from codemods.batch.updating import outdated
-    from codemods.batch.updating import update as update_campaign
+    from codemods.batch.requests.publishing import publish as publish_campaign
+    from codemods.batch.requests.updating import outdated
+    from codemods.batch.requests.updating import update as update_campaign
 
     campaign = read_campaign(file)
     found = answer_for_requests(lambda: outdated(campaign, say, only=only or ()))
@@ -130,8 +130,8 @@ def close(
 
     Exit status: 0, or 1 where one could not be closed.
     """
-    from codemods.batch.deeds import Manner
-    from codemods.batch.deeds import close as close_requests
+    from codemods.batch.requests.bulk import Manner
+    from codemods.batch.requests.bulk import close as close_requests
 
     if not (only or obsolete or red or everything):
         raise UserError("say which to close: --only NAME, --obsolete, --red or --all")
@@ -168,9 +168,9 @@ def merge(
 
     Exit status: 0, or 1 where one could not be merged.
     """
-    from codemods.batch.deeds import Manner
-    from codemods.batch.deeds import merge as merge_requests
-    from codemods.batch.requests import METHODS
+    from codemods.batch.requests.bulk import Manner
+    from codemods.batch.requests.bulk import merge as merge_requests
+    from codemods.batch.requests.pull_request import METHODS
 
     require_choice("--method", method, METHODS)
     campaign = read_campaign(file)

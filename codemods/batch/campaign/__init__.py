@@ -1,0 +1,1 @@
+"""The campaign file: what it may say, what it says, and the one that ``codemod batch init`` writes."""

@@ -1,0 +1,1 @@
+"""The interpreter that a repository is run with, and what it requires."""
