@@ -46,7 +46,7 @@ _MARKS: dict[str, tuple[bytes, ...]] = {
         rb"\A<\?xml [\s\S]{0,2000}Matplotlib",
     ),
     PATCH: (rb"\A# A patch of codemod\.",),
-    DIFF: (rb"\A--- [^\n]+\n\+\+\+ [^\n]+\n@@ ",),
+    DIFF: (rb"\A# A diff of codemod\.",),
     REVIEW: (rb'\A\{\s*"codemod-review": ',),
     "text": (
         # A finding, a file with its findings, what became of others, a summary.
@@ -67,6 +67,14 @@ _MARKS: dict[str, tuple[bytes, ...]] = {
 }
 
 _OURS = {kind: tuple(re.compile(mark, re.MULTILINE) for mark in marks) for kind, marks in _MARKS.items()}
+
+
+_DIFF_TITLE = b"# A diff of codemod. `git apply` and `patch -p1` take it as it is.\n"
+
+
+def titled(diff: bytes) -> bytes:
+    """Return ``diff`` as it goes to a file: under a title, because one of somebody else looks like ours otherwise."""
+    return _DIFF_TITLE + diff if diff else diff
 
 
 def kind_of(form: str) -> str:

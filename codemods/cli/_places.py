@@ -19,7 +19,9 @@ def require_place(output: Path | None, *kinds: str) -> None:
     ``kinds`` (see :mod:`codemods.cli._ours`), before anything is done or changed."""
     if output is None:
         return
-    if output.is_dir():
+    if str(output) == "-":
+        problem = "leave the option out for standard output"
+    elif output.is_dir():
         problem = "is a directory"
     elif output.exists() and _is_source(output):
         problem = "it is there already and looks like source; name another file"

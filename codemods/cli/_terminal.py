@@ -10,10 +10,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
+from codemods.cli._ours import titled
 from codemods.terms.errors import UserError
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+    from codemods.patches.results import PatchResult
+    from codemods.rewriting.result import ApplyResult
 
 FINE = 0
 FOUND = 1
@@ -95,6 +99,17 @@ def emit(data: str | bytes, output: Path | None, *, stream: TextIO | None = None
         os.dup2(os.open(os.devnull, os.O_WRONLY), target.fileno())
         name = "error" if target is sys.stderr else "output"
         raise UserError(f"cannot write standard {name}: {os_reason(error)}") from None
+
+
+def emit_diff(result: ApplyResult | PatchResult, output: Path | None, *, colour: bool) -> None:
+    """Write the diff of ``result`` to the file ``output``, else to standard output; in a file it has a title of ours.
+
+    Raises :class:`UserError` if it cannot be written.
+    """
+    diff = result.coloured_diff() if colour else result.diff()
+    if output is not None:
+        diff = titled(diff if isinstance(diff, bytes) else diff.encode("utf-8", "backslashreplace"))
+    emit(diff, output)
 
 
 def read_stdin() -> bytes:

@@ -15,7 +15,7 @@ from codemods.cli import _scope as s
 from codemods.cli._groups import expanded
 from codemods.cli._ours import PATCH, PICTURE, REVIEW
 from codemods.cli._places import require_place
-from codemods.cli._terminal import FINE, FOUND, TROUBLE, emit, require_choice
+from codemods.cli._terminal import FINE, FOUND, TROUBLE, emit, emit_diff, require_choice
 from codemods.source.options import STYLES
 from codemods.terms.errors import UserError
 
@@ -233,8 +233,7 @@ def _show_text(job: o.Job, result: ApplyResult, report: Report, *, dry_run: bool
         emit(job.render(report, colour=job.colour()), job.output)
         return
     if dry_run:
-        colour = job.colour()
-        emit(result.coloured_diff() if colour else result.diff(), job.output)
+        emit_diff(result, job.output, colour=job.colour())
     else:
         # Text that we could not read goes through as it came: an editor would put nothing in its place.
         assert job.stdin is not None

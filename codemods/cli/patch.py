@@ -13,7 +13,7 @@ from codemods.cli import _options as o
 from codemods.cli._choices import CHOICES
 from codemods.cli._ours import DIFF, kind_of
 from codemods.cli._places import require_apart, require_place
-from codemods.cli._terminal import ProgressBar, emit, read_stdin, require_choice, wants_colour
+from codemods.cli._terminal import ProgressBar, emit, emit_diff, read_stdin, require_choice, wants_colour
 from codemods.terms.errors import UserError
 
 FORMATS = ("text", "json")
@@ -73,7 +73,7 @@ def command(
 
     to_output = output is None and wants_colour(sys.stdout, color)
     if dry_run:
-        emit(result.coloured_diff() if to_output else result.diff(), output)
+        emit_diff(result, output, colour=to_output)
         emit(report(wants_colour(sys.stderr, color)), None, stream=sys.stderr)
     else:
         emit(report(to_output), output)

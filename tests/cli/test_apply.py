@@ -105,7 +105,12 @@ def test_dry_run_into_a_file(codemod: Codemod, folder: Path) -> None:
     lay(folder, ["plain.py"])
     ran = codemod("apply", ".", "--dry-run", "-o", "out.patch")
     assert ran.out == b""
-    assert (folder / "out.patch").read_bytes().startswith(b"--- a/plain.py\n+++ b/plain.py\n@@ -1,5 +1,5 @@\n")
+    assert (
+        (folder / "out.patch")
+        .read_bytes()
+        .partition(b"\n")[2]
+        .startswith(b"--- a/plain.py\n+++ b/plain.py\n@@ -1,5 +1,5 @@\n")
+    )
 
 
 def test_dry_run_in_colours_marks_the_changed_words(codemod: Codemod, folder: Path) -> None:

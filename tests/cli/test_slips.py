@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from codemods.cli._terminal import complain
 from codemods.reports import formats
 from tests.cli.conftest import Codemod
 
+ROOT = str(Path(__file__).parents[2])
 TEXT = "import torch\nx = 1\n"
 
 
@@ -84,6 +86,7 @@ def test_no_output_replaces_what_is_no_report(
         ("notes.md", b"It said\n1 file, 2 findings, 2 fixable\n", ["check", "--format", "full", "-o"]),
         ("my.diff", b"diff --git a/x b/x\nindex 1..2 100644\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", ["apply", "-o"]),
         ("my.patch", b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", ["apply", "--patch"]),
+        ("by-hand.diff", b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", ["apply", "-o"]),
         ("review.patch", b"# A patch of codemod. `git apply` takes it as it is\n", ["check", "-o"]),
         ("answers.json", b'{\n "codemod-review": 1}', ["check", "--format", "json", "-o"]),
         ("report.json", b'{\n "version": 1,\n "findings": []}', ["check", "-o"]),
@@ -95,6 +98,42 @@ def test_what_quotes_us_or_is_of_another_kind_stays(
     Path(name).write_bytes(content)
     ran = codemod(command[0], "train.py", *(["--dry-run"] if command[0] == "apply" else []), *command[1:], name)
     assert (ran.status, Path(name).read_bytes()) == (2, content)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["check", "train.py", "-o", "-"],
+        ["check", "train.py", "--also", "json=-"],
+        ["apply", "train.py", "--dry-run", "--patch", "./-"],
+        ["rules", "-o", "-"],
+    ],
+    ids=" ".join,
+)
+def test_a_dash_makes_no_file_of_that_name(codemod: Codemod, source: Path, command: list[str]) -> None:
+    ran = codemod(*command)
+    assert (ran.status, os.path.lexists("-")) == (2, False)
+    assert "cannot write -: " in ran.err
+
+
+def test_a_diff_in_a_file_has_a_title_gives_way_and_can_be_applied(source: Path, capfdbinary: Any) -> None:
+    before = "import torch\nw = torch.ones(1, requires_grad=True)\n(w * w).sum().backward(retain_graph=True)\n"
+    source.write_text(before)
+    assert main(["apply", "train.py", "--dry-run", "--patch", "mine.patch"]) == 0
+    diff = capfdbinary.readouterr().out
+    for command in (["apply", "train.py"], ["patch", "mine.patch"]):
+        for _ in range(2):
+            assert main([*command, "--dry-run", "-o", "out.diff"]) == 0
+        title, _, rest = Path("out.diff").read_bytes().partition(b"\n")
+        assert title == b"# A diff of codemod. `git apply` and `patch -p1` take it as it is."
+        assert rest == diff
+    after = before.replace("retain_graph=True", "")
+    for taking in (["git", "apply"], ["patch", "-p1", "-i"], [sys.executable, "-m", "codemods", "patch"]):
+        source.write_text(before)
+        subprocess.run([*taking, "out.diff"], check=True, env={**os.environ, "PYTHONPATH": ROOT})
+        assert source.read_text() == after, taking
+    assert main(["apply", "train.py", "--dry-run", "-o", "none.diff"]) == 0
+    assert Path("none.diff").read_bytes() == b""
 
 
 def test_no_output_replaces_an_input_or_another_output(codemod: Codemod, source: Path) -> None:

@@ -129,8 +129,11 @@ def write(
         globs=", ".join(map(_quoted, globs)),
         list=f"list = {_quoted(list_file.name)}" if listed else '# list = "repositories.txt"',
     )
+    for written in (file, list_file) if listed else (file,):
+        if written.exists() and not force:
+            raise CampaignError(f"{written} exists; --force writes over it")
     try:
-        if listed and not (file.exists() and not force):
+        if listed:
             list_file.write_text("".join(f"{address}  # {text}\n" for address, text in listed.items()), "utf-8")
         with open(file, "w" if force else "x", encoding="utf-8") as stream:
             stream.write(text)

@@ -95,6 +95,13 @@ def test_a_campaign_of_an_owner(asked: Path, tmp_path: Path) -> None:
     with pytest.raises(CampaignError, match="--force"):
         write(file, ["https://github.com/acme"])
     assert (tmp_path / "campaign-repositories.txt").read_text() == "mine"
+    # Nor is a list lost whose campaign file is gone.
+    file.unlink()
+    with pytest.raises(CampaignError, match=r"campaign-repositories\.txt exists; --force"):
+        write(file, ["https://github.com/acme"])
+    assert (tmp_path / "campaign-repositories.txt").read_text() == "mine"
+    assert not file.exists()
+    assert write(file, ["https://github.com/acme"], force=True) == 2
 
 
 def test_what_a_search_cuts_off_is_told(asked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
