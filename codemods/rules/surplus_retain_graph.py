@@ -6,12 +6,13 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.facts.saved import SAVES_NOTHING, SUMS
-from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind, UnseenKind, UseKind, WalkKind
+from codemods.graph.model.kinds import Marked, NodeKind, UnseenKind, UseKind, WalkKind
 from codemods.graph.model.nodes import Frame, Node, Place, Unseen, Walk, all_ancestors, all_descendants
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Instance
 from codemods.proofs.handed_flags import Flag, flag_of
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
+from codemods.proofs.outside import Outside
 from codemods.proofs.reach import library_model
 from codemods.proofs.unseen import Way, computes, leaves_sight
 from codemods.rules.base import Rule
@@ -277,9 +278,9 @@ def _exposed(trace: Trace) -> tuple[set[int], set[int]]:
     """The nodes that something computed from, or themselves, reached code that cannot be seen; and those that only
     stay on an object or in a global variable."""
     # what a method that nobody in sight calls leaves on its object, or in a global variable, others may find
-    owners = {getattr(frame.receiver, "oid", None) for frame in trace.frames if frame.root}
+    outside = Outside(trace)
     leaking = [n for n in trace.nodes if not n.leaf and _leaks(n)]
-    staying = [n for n in trace.nodes if not n.leaf and _stays(n, owners)]
+    staying = [n for n in trace.nodes if not n.leaf and outside.keeps_node(n, elements=False)]
     return (
         {id(node) for node in all_ancestors(leaking) if not node.leaf},
         {id(node) for node in all_ancestors(staying) if not node.leaf},
@@ -289,14 +290,6 @@ def _exposed(trace: Trace) -> tuple[set[int], set[int]]:
 def _leaks(node: Node) -> bool:
     return leaves_sight([node], (Way.ESCAPED, Way.STORED)) or any(
         use.kind is UseKind.CALL and not use.detached and use.name.startswith(_SHUFFLING) for use in node.uses
-    )
-
-
-def _stays(node: Node, owners: set[int | None]) -> bool:
-    return any(
-        (carrier.kind is CarrierKind.GLOBAL and bool(owners))
-        or (carrier.kind is CarrierKind.ATTRIBUTE and carrier.owner in owners)
-        for carrier, _ in node.stores
     )
 
 

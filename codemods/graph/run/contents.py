@@ -168,9 +168,12 @@ class Contents(Core):
             return [n for item in self.given_to(value) for n in self.nodes_of(item, depth + 1)]
         return []
 
-    def reach(self, values: Iterable[Value]) -> list[Node]:
+    def reach(self, values: Iterable[Value], *, asked: bool = False) -> list[Node]:
         """The graph nodes that code may come to which gets ``values``: through containers, attributes and closures.
-        Parameters are none of them."""
+
+        Parameters are none of them; tensors that were asked for their gradients are with ``asked``: their ``.grad`` may
+        be read.
+        """
         found: dict[Node, None] = {}
         seen: set[object] = set()
         stack = list(values)
@@ -180,7 +183,7 @@ class Contents(Core):
             if key in seen or isinstance(value, (Const, Plain)):
                 continue
             seen.add(key)
-            if value.node is not None and not value.node.leaf:
+            if value.node is not None and (not value.node.leaf or (asked and value.node.label == "input")):
                 found[value.node] = None
             if isinstance(value, Join):
                 stack.extend(value.options)

@@ -44,7 +44,7 @@ class Escaping(Uses):
 
     def escape_all(self, values: Iterable[Value], how: Escape) -> None:
         """The same for all that can be come to from ``values``."""
-        for node in self.reach(values):
+        for node in self.reach(values, asked=True):
             node.escapes.append(how)
 
     def poison(self, args: Arguments, at: ast.AST) -> None:

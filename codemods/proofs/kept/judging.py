@@ -29,6 +29,7 @@ from codemods.proofs.kept.uses import (
     through_phi,
 )
 from codemods.proofs.observations import Shows
+from codemods.proofs.outside import Outside
 from codemods.proofs.syntax import DEFINITIONS, LOOPS
 from codemods.proofs.unseen import Way, leaves_sight
 from codemods.source import walking
@@ -44,6 +45,7 @@ class Run:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
+        self.outside = Outside(trace)
         self.steps = sorted(s.place.clock for s in trace.steps)
         self.stores: dict[Carrier, list[tuple[int, Node, Place]]] = defaultdict(list)
         self.sums: dict[int, tuple[str, Span]] = {}
@@ -161,13 +163,14 @@ class Judge:
             return
         if not any(a.walks for n in first.nodes for a in n.ancestors() if not a.leaf):
             return
-        freed = any(
-            w.retains is False for n in first.nodes for a in n.ancestors() if a.saves and not a.leaf for w in a.walks
-        )
+        walked = [w for n in first.nodes for a in n.ancestors() if a.saves and not a.leaf for w in a.walks]
+        first.freed = any(w.retains is False for w in walked)
+        # who asks for the graph of gradients means it to be walked
+        first.meant = not first.freed and any(w.creates is not False for w in walked)
         lasting: bool | None = None
         for kept in self._handed_over(first):
             path, span = kept.place.path, statement_span(kept.place)
-            needed, tensor = self._uses(kept, freed)
+            needed, tensor = self._uses(kept)
             if needed:
                 yield path, span, Shows.NEEDED, {"why": needed}
                 continue
@@ -242,7 +245,7 @@ class Judge:
             "trail": tuple(trail),
         }
 
-    def _uses(self, kept: Kept, freed: bool) -> tuple[str, bool]:
+    def _uses(self, kept: Kept) -> tuple[str, bool]:
         """Why the graph is needed (empty if it is not), and whether what is kept has to stay a tensor."""
         tensor = False
         pending = list(kept.sums)
@@ -251,11 +254,13 @@ class Judge:
                 why, as_tensor = self._direct_uses(kept, node)
                 if why:
                     return why, False
+                if kept.meant and self._in_other_hands(kept, node):
+                    return "may be walked by code that cannot be seen", False
                 tensor = tensor or as_tensor
                 children, changed = self._computed_later(kept, node)
                 pending += children
                 tensor = tensor or changed or (bool(node.escapes) and kept.rule == HISTORY)
-        return self._uses_of_sums(kept, pending, freed, tensor)
+        return self._uses_of_sums(kept, pending, tensor)
 
     def _direct_uses(self, kept: Kept, node: Node) -> tuple[str, bool]:
         """The same for one of the kept nodes itself, since it is kept."""
@@ -291,7 +296,15 @@ class Judge:
             tensor = tensor or not arithmetic(child, node, kept)
         return found, tensor
 
-    def _uses_of_sums(self, kept: Kept, pending: list[Node], freed: bool, tensor: bool) -> tuple[str, bool]:
+    def _in_other_hands(self, kept: Kept, node: Node) -> bool:
+        """Whether code that cannot be seen may walk it: what has been freed nobody can."""
+        if kept.freed:
+            return False
+        if kept.meant and (leaves_sight([node], (Way.STORED,)) or self.run.outside.keeps_node(node)):
+            return True
+        return leaves_sight([node], (Way.ESCAPED, Way.MADE))
+
+    def _uses_of_sums(self, kept: Kept, pending: list[Node], tensor: bool) -> tuple[str, bool]:
         """The same for values computed from the kept one, and from these again."""
         seen: set[int] = set()
         first = {id(n) for n in kept.sums}
@@ -302,7 +315,7 @@ class Judge:
             seen.add(id(node))
             if node.walks:
                 return "walked", False
-            if leaves_sight([node], (Way.ESCAPED, Way.MADE)) and not freed:
+            if self._in_other_hands(kept, node):
                 return "may be walked by code that cannot be seen", False
             if any(map(_asks_for_history, node.uses)):
                 return "code asks for its graph or its gradient", False

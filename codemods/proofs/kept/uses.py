@@ -63,6 +63,10 @@ class Kept:
     number: bool = False
     odd: bool = False
     """Whether what keeps it was given something else elsewhere that is neither a tensor nor a number."""
+    freed: bool = False
+    """Whether a backward has freed of its graph what walking takes."""
+    meant: bool = False
+    """Whether it has its graph on purpose: the graph of gradients was asked for."""
 
 
 def through_phi(*nodes: Node) -> Iterator[Node]:

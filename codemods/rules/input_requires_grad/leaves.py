@@ -14,6 +14,7 @@ from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Mark, Trace
 from codemods.graph.model.values import Instance, Unknown, options_of
 from codemods.proofs.observations import Shows
+from codemods.proofs.outside import Outside
 from codemods.proofs.reach import library_model, maybe_frozen, opaque
 from codemods.proofs.syntax import called
 from codemods.proofs.unseen import Way, ways_out
@@ -39,10 +40,7 @@ class Leaves:
         found += [n for mark in trace.marks for n in mark.of or () if n.leaf]
         self.leaves = [n for n in dict.fromkeys(found) if n.label == "input"]
         self.known = {carrier: leaf for leaf in self.leaves for carrier, _ in leaf.stores}
-        ran = {frame.fid for frame in trace.frames}
-        outer = [f for f in trace.frames if f.root or (f.call is not None and f.call.frame.fid not in ran)]
-        self.roots = trace.handed | {getattr(frame.receiver, "oid", None) for frame in outer} - {None}
-        self.handed = bool(self.roots or outer)
+        self.outside = Outside(trace)
 
     @cached_property
     def read(self) -> dict[Node, str]:
@@ -226,12 +224,10 @@ class Leaves:
             by_loss = out.place is not None and any(c.place.node is out.place.node for c in losses)
             if out.way in (Way.STORED, Way.CALL) and not by_loss:
                 return f"{out.name} may take its gradient"
-        for carrier, _ in node.stores:
-            if carrier.kind is CarrierKind.ATTRIBUTE and carrier.owner in self.roots:
-                return "left on an object that cannot be seen"
-            if carrier.kind is CarrierKind.GLOBAL and self.handed:
-                return "left in a global variable"
-            if carrier.kind is CarrierKind.HELD and self.handed:
+        for carrier, place in node.stores:
+            if self.outside.keeps(carrier, place):
+                return f"left to callers that cannot be seen, by its {carrier.kind.value} {carrier.name}"
+            if carrier.kind is CarrierKind.HELD and self.outside.any:
                 return "an element of what code that cannot be seen may read"
         return ""
 
