@@ -348,6 +348,14 @@ def test_loss_is_proven_by_its_backward(tmp_path: Path) -> None:
         ("out.data.type(torch.DoubleTensor)", "out.detach().type(torch.DoubleTensor)"),
         ("1 + 0.9 * out.data", "1 + 0.9 * out.detach()"),
         ("net(out.data.expand(5, 4))", "net(out.detach().expand(5, 4))"),
+        ("out.data.requires_grad", "out.detach().requires_grad"),
+        ("out.data.is_leaf", "out.detach().is_leaf"),
+        ("out.data.numpy()", "out.detach().numpy()"),
+        (
+            "torch.full_like(torch.ones(5, 1), out.data.mean())",
+            "torch.full_like(torch.ones(5, 1), out.detach().mean())",
+        ),
+        ("torch.add(torch.ones(5, 1), out.data)", "torch.add(torch.ones(5, 1), out.detach())"),
     ],
 )
 def test_data_that_is_read(tmp_path: Path, before: str, after: str) -> None:
@@ -362,6 +370,18 @@ def test_data_that_is_read(tmp_path: Path, before: str, after: str) -> None:
         ("out.data == y", "out == y"),
         ("out.data.eq(y)", "out.eq(y)"),
         ("out.data.argmax(1)", "out.argmax(1)"),
+        ("out.data.long()", "out.long()"),
+        ("out.data.is_sparse", "out.is_sparse"),
+        ("out.data.layout", "out.layout"),
+        ("out.data.stride()", "out.stride()"),
+        ("out.data.is_contiguous()", "out.is_contiguous()"),
+        ("out.data.data_ptr()", "out.data_ptr()"),
+        ("torch.zeros_like(out.data)", "torch.zeros_like(out)"),
+        ("torch.full_like(out.data, 2)", "torch.full_like(out, 2)"),
+        ("torch.argmax(out.data, 1)", "torch.argmax(out, 1)"),
+        ("torch.allclose(out.data, y)", "torch.allclose(out, y)"),
+        ("torch.isnan(out.data).any()", "torch.isnan(out).any()"),
+        ("torch.multinomial(out.data, 1)", "torch.multinomial(out, 1)"),
         ("len(out.data)", "len(out)"),
         ("isinstance(out.data, torch.cuda.FloatTensor)", "isinstance(out, torch.cuda.FloatTensor)"),
         (
@@ -384,6 +404,20 @@ def test_data_that_is_read(tmp_path: Path, before: str, after: str) -> None:
 def test_data_without_use(tmp_path: Path, before: str, after: str) -> None:
     head = "for x, y in loader:\n    out = net(x)\n"
     assert _becomes(tmp_path, f"{head}    print({before})\n") == f"{head}    print({after})".rstrip()
+
+
+@pytest.mark.parametrize("made", ["scale * torch.tanh(net(x))", "torch.tanh(net(x)) - scale"])
+def test_what_is_made_without_gradients_has_none_whatever_it_is_made_of(tmp_path: Path, made: str) -> None:
+    recorded = f"def act(x, scale):\n    a = {made}\n    return a.cpu()"
+    assert _becomes(tmp_path, f"{recorded}.data.numpy()") == f"{recorded}.detach().numpy()"
+    off = f"@torch.no_grad()\n{recorded}"
+    assert _becomes(tmp_path, f"{off}.data.numpy()") == f"{off}.numpy()"
+
+
+@pytest.mark.parametrize("made", ["scale", "scale * scale"])
+def test_what_need_be_no_tensor_stays(tmp_path: Path, made: str) -> None:
+    code = f"@torch.no_grad()\ndef act(x, scale):\n    a = {made}\n    return a.cpu().data.numpy()\n"
+    assert not found(tmp_path, RULE, HEAD, code)
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,7 @@ class Operators(OldForms):
             return self.tensor_op(at, label, [left, right], saves=saves, scalar=scalar, dimensionless=dimensionless)
         if isinstance(left, Tensor) or isinstance(right, Tensor):
             scalar = self.is_scalar(left) and self.is_scalar(right) and name != "MatMult"
-            return Tensor(None, scalar, shadow=self.shadow_of([left, right]))
+            return Tensor(None, scalar, shadow=self.shadow_of_new([left, right]))
         if isinstance(left, Plain) and left.kind is PlainKind.ARRAY and isinstance(right, (Const, Plain)):
             return ARRAY
         if name == "Add" and Unknown in (left.__class__, right.__class__) and (is_text(left) or is_text(right)):

@@ -307,6 +307,11 @@ class Recording(Holding):
             unseen = dict(islice(unseen.items(), MAX_UNSEEN - 1)) | {id(rest): rest}
         return (*unseen.values(), *found.values())
 
+    def shadow_of_new(self, values: Iterable[Value]) -> Shadow:
+        """The same for a tensor that is made of ``values``: with gradients off it has no graph, whatever they are."""
+        shadow = self.shadow_of(values)
+        return shadow if self.s.grad is not False else tuple(o for o in shadow if not isinstance(o, Unseen))
+
     def origins_in(self, container: Value) -> Iterator[Node | Place | Unseen]:
         """The shadows of the elements of a container, or of what an object holds."""
         seen: set[int] = set()

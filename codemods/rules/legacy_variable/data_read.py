@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.graph.model.cutting import INTEGERS
+from codemods.graph.model.cutting import FRESH, INTEGERS, PLAIN
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.observations import Site
 from codemods.proofs.repackaging import is_variable
@@ -16,17 +16,22 @@ from codemods.source.walking import mentions_data, walk
 from codemods.terms.edits import KeepPart
 from codemods.terms.words import words
 
-_WITHOUT_DATA = words(
-    "item size dim ndimension numel nelement tolist type new new_zeros new_ones new_empty new_full new_tensor shape "
-    "dtype device ndim is_cuda get_device"
+_ASKS_OF_HISTORY = words("is_leaf requires_grad retains_grad output_nr name numpy")
+"""What depends on it."""
+
+_WITHOUT_DATA = (PLAIN["Tensor"] - _ASKS_OF_HISTORY) | words(
+    "type new new_zeros new_ones new_empty new_full new_tensor"
 )
 """What is the same with or without a history, so that nothing need stand for ``.data``."""
 
-_COMPARISONS = words(
-    "eq ne not_equal lt less le less_equal gt greater ge greater_equal equal isnan isinf isfinite isclose allclose "
-    "argmax argmin argsort nonzero any all"
-)
-"""Methods whose results are no part of a graph, whatever they are called on (docs: torch.Tensor)."""
+_UNATTACHED = frozenset(name for name in INTEGERS["Tensor"] if not name.endswith("_"))
+"""Methods whose results are no part of a graph, whatever they are called on."""
+
+_LIKENING = frozenset(name for name in FRESH["torch"] if name.endswith("_like"))
+"""Functions that make a tensor like their first argument."""
+
+_ANSWERING = PLAIN["torch"] | frozenset(name for name in INTEGERS["torch"] if not name.endswith("_"))
+"""Functions whose results are no part of a graph, whatever they are given."""
 
 
 def data(site: Site, file: ParsedFile) -> Change | None:
@@ -37,7 +42,7 @@ def data(site: Site, file: ParsedFile) -> Change | None:
     if loses_comments(file, node, node.value) or _writes_data(file, node) or _is_packed(file, node.value):
         return None
     outer = file.parent(node)
-    if isinstance(outer, ast.Call) and node in outer.args and (_likens(outer.func) or _asks(file, outer)):
+    if isinstance(outer, ast.Call) and node in outer.args and (_likens(file, outer, node) or _asks(file, outer)):
         message, suffix = ".data has no use where only the type or the shape is read", ""
     elif isinstance(outer, ast.Attribute) and outer.attr in _WITHOUT_DATA and not _casts(file, outer):
         message, suffix = f".data has no use in front of {outer.attr}", ""
@@ -45,7 +50,7 @@ def data(site: Site, file: ParsedFile) -> Change | None:
         message, suffix = ".data has no use after detach()", ""
     elif is_detached_here(file, node):
         message, suffix = ".data has no use in front of detach()", ""
-    elif _decides(file, node):
+    elif _decides(file, node) or _is_answered(file, outer):
         message, suffix = ".data has no use where the result has no history anyway", ""
     elif _is_plain(site, file, node):
         message, suffix = ".data has no use on a tensor without a history", ""
@@ -85,9 +90,23 @@ def _is_packed(file: ParsedFile, subject: ast.expr) -> bool:
     )
 
 
-def _likens(function: ast.expr) -> bool:
-    """Whether it is a method that makes a tensor like its argument."""
+def _likens(file: ParsedFile, call: ast.Call, given: ast.expr) -> bool:
+    """Whether a call only makes a tensor like ``given``."""
+    if _function_of_torch(file, call) in _LIKENING:
+        return given is call.args[0]
+    function = call.func
     return isinstance(function, ast.Attribute) and function.attr in ("type_as", "view_as", "expand_as", "reshape_as")
+
+
+def _is_answered(file: ParsedFile, outer: ast.AST | None) -> bool:
+    """Whether a function of torch gets it whose result has no history."""
+    return isinstance(outer, ast.Call) and _function_of_torch(file, outer) in _ANSWERING
+
+
+def _function_of_torch(file: ParsedFile, call: ast.Call) -> str:
+    """The name of the function of torch that is called, empty for any other."""
+    module, _, name = file.named(call.func).rpartition(".")
+    return name if module == "torch" else ""
 
 
 def _asks(file: ParsedFile, call: ast.Call) -> bool:
@@ -104,7 +123,7 @@ def _asks(file: ParsedFile, call: ast.Call) -> bool:
 
 
 def _decides(file: ParsedFile, node: ast.expr) -> bool:
-    """Whether nothing but a comparison of the tensor with something comes of it: ``x.data > 0``, ``x.data.eq(y)``.
+    """Whether nothing comes of it that has a history: ``x.data > 0``, ``x.data.eq(y)``, ``x.data.long()``.
 
     What stands on its left decides how things are compared.
     """
@@ -112,7 +131,7 @@ def _decides(file: ParsedFile, node: ast.expr) -> bool:
     if isinstance(outer, ast.Compare):
         compares = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
         return node is outer.left and len(outer.ops) == 1 and isinstance(outer.ops[0], compares)
-    return isinstance(outer, ast.Attribute) and outer.attr in _COMPARISONS and _is_called(file, outer)
+    return isinstance(outer, ast.Attribute) and outer.attr in _UNATTACHED and _is_called(file, outer)
 
 
 def _is_called(file: ParsedFile, method: ast.Attribute) -> bool:
