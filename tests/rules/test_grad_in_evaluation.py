@@ -140,8 +140,52 @@ def test_a_function_of_which_wrappers_are_told_gets_none(tmp_path: Path, ask: st
         score(model, loader)
         """
     after = mended(tmp_path, found(tmp_path, RULE, START, dedent(code) + ask))
-    assert ("def score(model, loader):\n    with torch.no_grad():\n" in after) is wrapped
+    assert ("\n    with torch.no_grad():\n        for x, y in loader:\n" in after) is wrapped
     assert ("@torch.no_grad()" in after) is not wrapped
+
+
+@pytest.mark.parametrize(
+    ("code", "block"),
+    [
+        (
+            """
+            def show(scale):
+                import math
+                title = "x" * scale
+                first = net(x).argmax(1)
+                print(title)
+                second = net(2 * x).argmax(1)
+                print(first, second)
+                print(math.pi)
+            """,
+            ["with torch.no_grad():", "first = net(x).argmax(1)", "print(title)", "second = net(2 * x).argmax(1)"],
+        ),
+        (
+            """
+            def show(scale):
+                out = net(x)
+                out = out * scale
+                print(out.mean().item())
+                return scale
+            """,
+            ["with torch.no_grad():", "out = net(x)", "out = out * scale", "print(out.mean().item())"],
+        ),
+        (
+            """
+            def show(scale):
+                if scale > 1:
+                    print(net(x).argmax(1))
+                print(scale)
+            """,
+            ["with torch.no_grad():", "if scale > 1:", "print(net(x).argmax(1))"],
+        ),
+    ],
+)
+def test_a_block_holds_what_records_a_graph_and_no_more(tmp_path: Path, code: str, block: list[str]) -> None:
+    ends = "x = torch.ones(2, 4)\nlearn()\nshow(2)\nprint(show.__defaults__)"
+    findings = found(tmp_path, RULE, START, TRAIN, dedent(code) + ends)
+    before = (tmp_path / "train.py").read_text()
+    assert [line.strip() for line in added(before, mended(tmp_path, findings))] == block
 
 
 METHODS = """

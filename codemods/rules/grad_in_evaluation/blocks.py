@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 
 from codemods.graph.model.facts.gradients import GRAD_OFF
 from codemods.graph.model.facts.operations import DATA_CALLS
@@ -49,3 +50,14 @@ def _makes_data(file: ParsedFile, call: ast.Call) -> bool:
 def returns_value(node: ast.AST) -> bool:
     """Whether a ``return`` in it hands something out."""
     return any(isinstance(n, ast.Return) and n.value is not None for n in walk(node))
+
+
+def recording(
+    file: ParsedFile, node: ast.FunctionDef | ast.AsyncFunctionDef, seen: Collection[Span]
+) -> tuple[Span, Span]:
+    """The first and the last statement in the body of a function that hold one of ``seen``; the whole body, but for its
+    docstring, where none does."""
+    body = node.body[1:] if ast.get_docstring(node) is not None and len(node.body) > 1 else node.body
+    spans = [file.span(statement) for statement in body]
+    held = [around for around in spans if any(is_inside((one, one), (around, around)) for one in seen)]
+    return (held[0], held[-1]) if held else (spans[0], spans[-1])

@@ -13,7 +13,7 @@ from codemods.proofs.gradients import suite_of
 from codemods.proofs.observations import Decision, Observation, Site, sites
 from codemods.proofs.syntax import DEFINITIONS, LOOPS, suspends
 from codemods.rules.base import Rule
-from codemods.rules.grad_in_evaluation.blocks import is_inside, returns_value, switches_off
+from codemods.rules.grad_in_evaluation.blocks import is_inside, recording, returns_value, switches_off
 from codemods.rules.grad_in_evaluation.recordings import SiteOf
 from codemods.source.walking import walk
 from codemods.terms.edits import AddDecorator, DropArgument, Edit, WrapBlock
@@ -220,9 +220,9 @@ class Placement:
         message = f"{node.name}() only evaluates but records a graph that is never used"
         edits: list[tuple[str, Edit]]
         if self.style == "with" and not suspends(node):
-            first = node.body[1] if ast.get_docstring(node) is not None and len(node.body) > 1 else node.body[0]
-            edits = [(path, WrapBlock(file.span(first), file.span(node.body[-1]), "with {torch}.no_grad():"))]
-            remedy = "wrap its body in `with torch.no_grad():`"
+            block = recording(file, node, [at for of, at in self.statements if of == path])
+            edits = [(path, WrapBlock(*block, "with {torch}.no_grad():"))]
+            remedy = "wrap what records it in `with torch.no_grad():`"
         else:
             edits = [(path, AddDecorator(span, "{torch}.no_grad()"))]
             remedy = "add `@torch.no_grad()`"
