@@ -607,7 +607,7 @@ def test_what_is_older_than_the_steps_keeps_their_graphs(tmp_path: Path, program
 GENERIC = """
 class Attributes(dict):
     def __setattr__(self, name, value):
-        self[name] = value
+        self[name, len(self)] = value
 
 held = Attributes()
 {other}

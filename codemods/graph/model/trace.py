@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from codemods.graph.model.cells import Cells
@@ -127,6 +128,8 @@ class Accumulation:
 
 GROWN = "grown"
 """The method of a storing where a container takes the place of the one it was made of: ``losses = [*losses, loss]``."""
+NAMED = "[name]"
+"""The method of a storing under a key that is a known text, which the next one under it replaces."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -213,6 +216,8 @@ class Trace:
         method of what cannot be seen."""
         self.saved: set[ClassInfo] = set()
         """The classes of the tree of which the program saves whole models."""
+        self.puts: dict[int, list[int]] = defaultdict(list)
+        """When something was put into each dict, by its identity."""
         self.emptied: list[tuple[int, int]] = []
         """Containers from which something was taken, by identity, with the moment."""
         self.readings: list[Reading] = []

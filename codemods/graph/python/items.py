@@ -12,7 +12,7 @@ from codemods.graph.model.facts.layers import MODULE_CONTAINERS
 from codemods.graph.model.facts.libraries import SOME
 from codemods.graph.model.kinds import CarrierKind, Escape, PlainKind, SequenceKind, UseKind
 from codemods.graph.model.nodes import Carrier, Use, Value
-from codemods.graph.model.trace import Storing
+from codemods.graph.model.trace import NAMED, Storing
 from codemods.graph.model.values import (
     ARRAY,
     NUMBER,
@@ -275,7 +275,8 @@ class Items(Iteration):
     ) -> None:
         self.stored(value, Carrier(CarrierKind.ELEMENT, container.oid, str(getattr(key, "value", ""))), at)
         self.put_item(container, key, value)
-        self.note_storing(container, expression, value, "[]", at)
+        named = isinstance(key, Const) and isinstance(key.value, str)
+        self.note_storing(container, expression, value, NAMED if named else "[]", at)
 
     def _set_in_list(
         self, container: Sequence, key: Value, value: Value, at: ast.AST, expression: ast.expr | None

@@ -19,6 +19,7 @@ class Stores(Modules):
 
     def put_item(self, mapping: Mapping, key: Value, value: Value) -> None:
         """``mapping[key] = value``."""
+        self.trace.puts[mapping.oid].append(self.clock)
         names = self.attributes.setdefault(mapping.oid, {})
         if self.nodes_of(key):
             known = self.s.get((mapping.oid, KEYS))

@@ -14,6 +14,7 @@ from codemods.graph.model.kinds import CarrierKind, FunctionKind, NodeKind, UseK
 from codemods.graph.model.nodes import Carrier, Frame, Node, Place, Use, Value
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import nodes_of
+from codemods.proofs.kept.earlier import Earlier
 from codemods.proofs.kept.uses import (
     HISTORY,
     Kept,
@@ -21,7 +22,6 @@ from codemods.proofs.kept.uses import (
     arithmetic,
     benign,
     changes_in_place,
-    had_before,
     odd,
     scalar,
     sometimes_number,
@@ -47,7 +47,6 @@ class Run:
         self.trace = trace
         self.outside = Outside(trace)
         self.steps = sorted(s.place.clock for s in trace.steps)
-        self.stores: dict[Carrier, list[tuple[int, Node, Place]]] = defaultdict(list)
         self.sums: dict[int, tuple[str, Span]] = {}
         """The sums that accumulations made, by the identity of their nodes, with where they stand."""
         self.numbers: set[tuple[int, int]] = set()
@@ -60,7 +59,7 @@ class Run:
 
     def index(self) -> None:
         """Read the stores, the roots of backwards and the loops from the trace."""
-        self._find_stores()
+        self.earlier = Earlier(self.trace)
         self._find_roots()
 
     @cached_property
@@ -74,18 +73,6 @@ class Run:
             names |= fresh
             pending += [one for file in files for one in file.once(_definitions, file.tree) if one.name in fresh]
         return names
-
-    def _find_stores(self) -> None:
-        seen: set[int] = set()
-        for node in self.trace.nodes:
-            for one in (node, *node.children):
-                if id(one) in seen:
-                    continue
-                seen.add(id(one))
-                for carrier, place in one.stores:
-                    self.stores[carrier].append((place.clock, one, place))
-        for found in self.stores.values():
-            found.sort(key=lambda s: s[0])
 
     def _find_roots(self) -> None:
         """The nodes that backwards started from; for a value that is one of several, all of them."""
@@ -194,7 +181,7 @@ class Judge:
                 break
             if not isinstance(frame.definition, DEFINITIONS):
                 break
-            bound = self.run.stores.get(Carrier(CarrierKind.LOCAL, frame.fid, expression.id), [])
+            bound = self.run.earlier.stores.get(Carrier(CarrierKind.LOCAL, frame.fid, expression.id), [])
             if not bound or any(n is not node or p.frame is frame for _, n, p in bound):
                 break
             given = _argument(frame, expression.id)
@@ -264,16 +251,16 @@ class Judge:
 
     def _direct_uses(self, kept: Kept, node: Node) -> tuple[str, bool]:
         """The same for one of the kept nodes itself, since it is kept."""
-        stores = self.run.stores
+        earlier = self.run.earlier
         for walk in node.walks:
             later = walk.place.clock > kept.since and node in walk.roots
-            if later and not had_before(stores, node, walk.place, kept):
+            if later and not earlier.had(node, walk.place, kept):
                 return "walked", False
         tensor = False
         for use in node.uses:
             later = use.place.clock >= kept.since and not benign(use)
             # `kept[-1] is loss` reads the node by two names, and one of them is what is kept
-            if later and (use.name == "is" or not had_before(stores, node, use.place, kept)):
+            if later and (use.name == "is" or not earlier.had(node, use.place, kept)):
                 if _asks_for_history(use):
                     return "code asks for its graph or its gradient", False
                 tensor = True
@@ -288,7 +275,7 @@ class Judge:
             beside = child.kind is NodeKind.PHI and child.place.statement is kept.place.statement
             if child.birth <= kept.since and not beside:
                 continue
-            if child.kind is not NodeKind.PHI and had_before(self.run.stores, node, child.place, kept, child.birth - 1):
+            if child.kind is not NodeKind.PHI and self.run.earlier.had(node, child.place, kept, child.birth - 1):
                 # what is changed in place afterwards changes here as well
                 tensor = tensor or changes_in_place(child, node)
                 continue

@@ -9,7 +9,7 @@ from functools import partial
 
 from codemods.graph.model.kinds import CarrierKind, NodeKind, SequenceKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Value
-from codemods.graph.model.trace import GROWN, Accumulation, Storing, Trace
+from codemods.graph.model.trace import GROWN, NAMED, Accumulation, Storing, Trace
 from codemods.graph.model.values import (
     Const,
     Join,
@@ -22,11 +22,11 @@ from codemods.graph.model.values import (
     nodes_of,
     options_of,
 )
+from codemods.proofs.kept.earlier import assigned
 from codemods.proofs.kept.judging import Judge, Result, Run
 from codemods.proofs.kept.uses import (
     HISTORY,
     TOTAL,
-    assigned,
     odd,
     odd_part,
     scalar_part,
@@ -188,13 +188,17 @@ class Places:
                 kept = self.judge.kept(HISTORY, event.place, _container(event), "keeps", event.parts, attached, written)
                 # a set holds every tensor, and equal numbers once
                 kept.tensor = bool(written) or _in_set(event)
+                if _is_bare(event):
+                    kept.holder = getattr(event.container, "oid", 0)
                 around = events[:i], events[i + 1 :]
                 yield from self.judge.results(kept, partial(self._element_outlives, event, attached, *around))
 
     def _element_outlives(
         self, event: Storing, attached: list[Node], before: list[Storing], after: list[Storing]
     ) -> bool:
-        """Whether the element is still there when the next step has begun."""
+        """Whether the element is still there when the next step has begun, unless another takes its place each time."""
+        if any(_same_name(event, other) for other in (*before, *after)):
+            return False
         return (
             any(self._still_held(event, later) for later in after)
             or any(self._still_held(former, event) for former in before)
@@ -224,7 +228,7 @@ class Places:
         The simulation runs two turns; what a later turn does first, after a warm-up, is seen once.
         """
         around = self.run.loop_around(event.place, attached)
-        if around is None or event.method in ("element", GROWN) or (event.method == "[]" and _constant_key(event)):
+        if around is None or event.method in ("element", GROWN, NAMED) or _constant_key(event):
             return False
         first, last, _ = around
         oid = getattr(event.container, "oid", 0)
@@ -318,9 +322,32 @@ def _container(event: Storing) -> str:
     return "a container"
 
 
+def _is_bare(event: Storing) -> bool:
+    """Whether tensors are put into the container as they are, not within another container."""
+    values = [event.value]
+    if event.method in ("extend", "__iadd__") and isinstance(event.value_expr, (ast.List, ast.Tuple)):
+        given = {id(expression): value for expression, value in event.parts}
+        values = [given.get(id(element), event.value) for element in event.value_expr.elts]
+    return all(isinstance(o, (Tensor, Unknown)) and o.node is not None for v in values for o in options_of(v))
+
+
+def _same_name(event: Storing, other: Storing) -> bool:
+    """Whether both put something under the same name of the same dict."""
+    if not event.method == other.method == NAMED:
+        return False
+    return not _names(event).isdisjoint(_names(other))
+
+
+def _names(event: Storing) -> set[Carrier]:
+    """The names of a dict that a storing put something under."""
+    return {
+        c for n in event.nodes for c, at in n.stores if c.kind is CarrierKind.ELEMENT and at.node is event.place.node
+    }
+
+
 def _constant_key(event: Storing) -> bool:
     node = event.place.node
-    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
+    return event.method == "[]" and isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
 
 
 def _chosen(place: Place, part: ast.expr) -> bool:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import ast
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from codemods.graph.model.facts.libraries import NUMERIC_LIBRARIES, is_logging
 from codemods.graph.model.facts.python import NUMBERS_OF
-from codemods.graph.model.kinds import CarrierKind, NodeKind, PlainKind, UseKind
+from codemods.graph.model.kinds import NodeKind, PlainKind, UseKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Use, Value
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Storing
 from codemods.graph.model.values import Const, Join, Library, Plain, Tensor, Unknown, nodes_of
 from codemods.proofs.syntax import DEFINITIONS
-from codemods.source.walking import children, walk
+from codemods.source.walking import walk
 from codemods.terms.spans import Span
 
 TOTAL = "attached-loss-total"
@@ -26,8 +25,6 @@ _COMPARING = frozenset(("bisect", "heapq", "operator", "random", "statistics"))
 """Libraries of Python that hand on, order or add up what they get, numbers and tensors alike (docs)."""
 _PLAIN_ARITHMETIC = ("Add", "Sub", "Mult", "Div", "neg")
 _COUNTS_FEW = ("sum", "item", "count_nonzero", "nonzero", "count", "any", "all", "eq", "tolist")
-Stores = Mapping[Carrier, list[tuple[int, Node, Place]]]
-"""What came into each carrier: when, which node, and where."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +56,8 @@ class Kept:
     """Frames between the call that hands the value over and the place that keeps it."""
     keeper: Carrier | None = None
     """The name that keeps it, where that is a name."""
+    holder: int = 0
+    """The identity of the container that keeps it as it is, not within another container."""
     tensor: bool = False
     number: bool = False
     odd: bool = False
@@ -124,99 +123,6 @@ def odd_part(value: Value) -> bool:
 
 def statement_span(place: Place) -> Span:
     return place.frame.file.span(place.statement if place.statement is not None else place.node)
-
-
-def had_before(stores: Stores, node: Node, place: Place, kept: Kept, clock: int | None = None) -> bool:
-    """Whether code at ``place`` got at ``node`` by a name that had it before it was kept, not through its keeper.
-
-    ``clock`` is the moment just before, if not that of the place.
-    """
-    at = place.clock if clock is None else clock
-    seen: set[Place] = set()
-    return any(_had(stores, node, expression, place, kept, at, seen) for expression in _operands(place.node))
-
-
-def _had(
-    stores: Stores, node: Node, expression: ast.expr, place: Place, kept: Kept, clock: int, seen: set[Place]
-) -> bool:
-    frame = place.frame
-    owners: set[int] = set()
-    if isinstance(expression, ast.Name):
-        name, attribute = expression.id, False
-        owners = {frame.fid, frame.module_globals, frame.function.closure if frame.function is not None else 0}
-    elif isinstance(expression, ast.Attribute):
-        name, attribute = expression.attr, True
-    else:
-        return False
-    for carrier in {c for c, _ in node.stores if c.name == name}:
-        if (
-            (carrier.kind is CarrierKind.ATTRIBUTE) is not attribute
-            or carrier.kind is CarrierKind.ELEMENT
-            or carrier == kept.keeper
-        ):
-            continue
-        if not attribute and (carrier.owner not in owners or carrier.owner in kept.inside):
-            continue
-        writes = stores.get(carrier, [])
-        at = bisect_right([moment for moment, _, _ in writes], clock) - 1
-        # the clock stands still where nothing is recorded: of stores at one moment the last one counts
-        if at < 0 or writes[at][1] is not node:
-            continue
-        moment, _, origin = writes[at]
-        if moment < kept.since or (kept.keeper is not None and moment == kept.since):
-            return True
-        source = _source(origin) if origin not in seen else None
-        seen.add(origin)
-        if source is not None and any(
-            _had(stores, node, e, origin, kept, origin.clock, seen) for e in _operands(source)
-        ):
-            return True
-    return False
-
-
-def _operands(node: ast.AST) -> Iterator[ast.expr]:
-    """The names and attributes that an expression, or the head of a statement, reads."""
-    heads: list[ast.AST | None]
-    if isinstance(node, (ast.If, ast.While, ast.Assert)):
-        heads = [node.test]
-    elif isinstance(node, (ast.For, ast.AsyncFor)):
-        heads = [node.iter]
-    elif isinstance(node, (*DEFINITIONS, ast.ClassDef, ast.With, ast.AsyncWith, ast.Try)):
-        heads = []
-    else:
-        heads = [node]
-    stack = [h for h in heads if h is not None]
-    while stack:
-        found = stack.pop()
-        if isinstance(found, (ast.Name, ast.Attribute)):
-            yield found
-        if isinstance(found, ast.Subscript):
-            # an element of something is what the something keeps
-            stack.append(found.slice)
-            continue
-        stack.extend(children(found))
-
-
-def _source(origin: Place) -> ast.AST | None:
-    """The expression that a store at ``origin`` took its value from."""
-    if isinstance(origin.node, ast.Call):
-        return origin.node
-    statement = origin.statement
-    if isinstance(statement, ast.Assign):
-        return assigned(statement, origin.node)
-    return None
-
-
-def assigned(statement: ast.Assign, target: ast.AST) -> ast.expr | None:
-    """What an assignment gives to one of its targets."""
-    for whole in statement.targets:
-        if whole is target:
-            return statement.value
-        if isinstance(whole, (ast.Tuple, ast.List)) and isinstance(statement.value, (ast.Tuple, ast.List)):
-            for element, given in zip(whole.elts, statement.value.elts, strict=False):
-                if element is target:
-                    return given
-    return None
 
 
 def benign(use: Use) -> bool:
