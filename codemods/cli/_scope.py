@@ -16,7 +16,7 @@ from codemods.terms.errors import UserError
 from codemods.terms.findings import Finding, ShownLine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from codemods.checking.check import CheckResult
     from codemods.checking.ignores import Ignored
@@ -78,26 +78,44 @@ def wanted(
     return lambda findings: within(findings) and (here is None or here(findings))
 
 
-def _at(job: Job, places: Sequence[str]) -> Callable[[tuple[Finding, ...]], bool]:
+def tell_missed(job: Job, places: Sequence[str], found: Sequence[Finding]) -> None:
+    """Say at which of ``places`` none of ``found``, all that can be mended there, stands."""
+    if job.detail is Detail.QUIET:
+        return
+    met = _places_of({source.path: source for source in job.targets.sources}, found)
+    for place, asked in _asked(places).items():
+        if asked not in met:
+            complain(f"--at {place}: nothing to mend there")
+
+
+def _asked(places: Sequence[str]) -> dict[str, tuple[str, ShownLine]]:
     from codemods.source.files import display_path
 
-    sources = {source.path: source for source in job.targets.sources}
-    asked = {
-        (display_path(match["path"]), ShownLine(int(match["cell"]) if match["cell"] else None, int(match["line"])))
-        for match in map(PLACE.fullmatch, places)
+    return {
+        place: (
+            display_path(match["path"]),
+            ShownLine(int(match["cell"]) if match["cell"] else None, int(match["line"])),
+        )
+        for place, match in zip(places, map(PLACE.fullmatch, places), strict=True)
         if match is not None
     }
+
+
+def _places_of(sources: Mapping[str, SourceFile], findings: Iterable[Finding]) -> set[tuple[str, ShownLine]]:
+    return {
+        (finding.path, sources[finding.path].place(finding.span.line))
+        for finding in findings
+        if finding.path in sources
+    }
+
+
+def _at(job: Job, places: Sequence[str]) -> Callable[[tuple[Finding, ...]], bool]:
+    asked = set(_asked(places).values())
+    sources = {source.path: source for source in job.targets.sources}
     unknown = sorted({path for path, _ in asked} - sources.keys())
     if unknown and job.stdin is None:
         raise UserError(f"--at {unknown[0]}: not one of the files to check")
-
-    def fits(findings: tuple[Finding, ...]) -> bool:
-        return any(
-            finding.path in sources and (finding.path, sources[finding.path].place(finding.span.line)) in asked
-            for finding in findings
-        )
-
-    return fits
+    return lambda findings: not asked.isdisjoint(_places_of(sources, findings))
 
 
 def _within(job: Job, since: str | None, baseline: str | None) -> Callable[[tuple[Finding, ...]], bool]:

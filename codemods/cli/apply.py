@@ -175,6 +175,7 @@ def command(
                 progress=progress,
                 wanted=wanted,
             )
+    s.tell_missed(job, at or (), [*result.fixed, *result.postponed])
     said = tuple(r.masked_words(["codemod", *sys.argv[1:]], runs.env))
     proofs = evidence.proofs if evidence else {}
     own: frozenset[Key] = frozenset()

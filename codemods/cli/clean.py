@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -22,6 +23,8 @@ def command(
     from codemods.source.cache import clean
     from codemods.source.errors import os_reason
 
+    if missing := [path for path in paths or () if not os.path.exists(path)]:
+        raise UserError(f"{missing[0]}: no such file or folder")
     try:
         for folder in clean(paths or ["."]):
             print(f"removed {folder}")

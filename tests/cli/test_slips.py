@@ -16,6 +16,7 @@ import pytest
 from codemods.cli import main
 from codemods.cli._terminal import complain
 from codemods.reports import formats
+from codemods.source.cache import Cache
 from tests.cli.conftest import Codemod
 
 ROOT = str(Path(__file__).parents[2])
@@ -217,6 +218,25 @@ def test_a_pipe_that_nobody_writes_to_does_not_hang(codemod: Codemod, source: Pa
     os.mkfifo("pipe")
     ran = codemod("check", "train.py", option, "pipe")
     assert (ran.status, "not a regular file but a named pipe" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["verify", "doctor", "fix"])
+def test_a_script_that_is_a_pipe_does_not_hang(codemod: Codemod, source: Path, command: str) -> None:
+    os.mkfifo("pipe")
+    ran = codemod(command, "pipe")
+    assert (ran.status, ran.err) == (
+        2,
+        "codemod: pipe: a named pipe; it is run several times, which only a file can be\n",
+    )
+
+
+def test_clean_keeps_the_cache_of_a_project_that_was_not_named(codemod: Codemod, source: Path) -> None:
+    Cache(Path.cwd()).write("one", 1)
+    ran = codemod("clean", "gone")
+    assert (ran.status, ran.err) == (2, "codemod: gone: no such file or folder\n")
+    assert Cache(Path.cwd()).read("one") == 1
+    assert codemod("clean").status == 0
+    assert Cache(Path.cwd()).read("one") is None
 
 
 def test_a_count_that_no_file_can_have_is_refused(codemod: Codemod, source: Path) -> None:

@@ -145,6 +145,8 @@ def script_command(script: str, arguments: Sequence[str], python: str, *, module
     path = Path(script)
     if not path.exists():
         raise VerifyError(f"{script}: no such file")
+    if path.is_fifo():
+        raise VerifyError(f"{script}: a named pipe; it is run several times, which only a file can be")
     if is_notebook(script):
         # Jupyter starts a notebook in its own folder.
         text = shlex.join([script, *arguments])
