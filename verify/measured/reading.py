@@ -169,6 +169,9 @@ class _Reading:
     def overhead(self, event: dict[str, Any]) -> None:
         self.record.overhead = event["seconds"]
 
+    def held(self, event: dict[str, Any]) -> None:
+        self.record.held = True
+
     def note(self, event: dict[str, Any]) -> None:
         self.record.notes.append(event["text"])
 

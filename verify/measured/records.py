@@ -1,9 +1,10 @@
 """What a probed process wrote down, and how it is read back: the one contract between the probe and everything else.
 
 The probe (:mod:`verify.probe`) runs in the user's interpreter and knows nothing of this module; it writes one JSON
-object a line, each flushed at once, so that what a killed process saw is not lost. The first word of every line is
-``event``. A file holds one process; its name is ``<process>-<pid>.jsonl``. Unknown events and unknown fields are
-ignored, so that an older reader copes with a newer probe.
+object a line, each flushed at once, so that what a killed process saw is not lost; while a small model trains, some at
+a time (``held``), and a run that was killed then is made again without that. The first word of every line is ``event``.
+A file holds one process; its name is ``<process>-<pid>.jsonl``. Unknown events and unknown fields are ignored, so that
+an older reader copes with a newer probe.
 
 A *site* is ``[path, line, function]``, the innermost frame that belongs to the user's tree; ``path`` is relative to the
 root of the tree with ``/``, and the whole is null where no frame of the tree was on the stack. Times are seconds since
@@ -25,6 +26,7 @@ The events and their fields:
   live (graph nodes alive), params (*values* of the parameters after it), grads (those of the gradients before it, with
   missing: how many have none), rates (list of {lr, momentum, ...} a group; null where it is as at its last step),
   buffers (of all modules, or null), rng (of the generators at its end), waiting, bytes, peak
+* ``held``: from here on events may be held back in memory for some steps: a process that was killed has lost them
 * ``output``: site, line (of the lines that call modules, in order of first call), call, digest, count, sums: what a
   module returned that no other module called, until backwards have used what that line returns; digest is empty where
   it was too large
@@ -328,6 +330,8 @@ class Record:
     census: Census | None = None
     overhead: float = 0.0
     notes: list[str] = field(default_factory=list)
+    #: Whether events may be held back that were never written.
+    held: bool = False
     #: What the doctor's part of the probe saw, as it was written.
     diagnoses: list[dict[str, Any]] = field(default_factory=list)
     #: What the run's own knobs did, functions that it called at its end, and lines that only these calls reached.

@@ -37,6 +37,7 @@ def start(config: dict[str, Any]) -> None:
     | batches | batches after which a DataLoader ends, or null: see loaders.py |
     | watchdog | seconds from now after which the process leaves, wherever it is, or null |
     | stand_ins, data | see standins.py |
+    | hold | whether events of small models may be held back for some steps (by default) |
     | params | whether to write what the parameters are after each step |
     """
     from .session import Session

@@ -67,7 +67,7 @@ class Forwards:
     ``site`` turns a frame into the site that a forward is booked on; ``busy`` tells that a backward runs, whose
     recomputed forwards (checkpoints) are not the script's own; ``error`` gets what went wrong in here. ``called`` is
     told the frame of every call, those without gradients included; ``returned`` is given the module and its output,
-    the frame, and how many of the calls there a backward has used; ``raised`` the frame and what came out of a call.
+    the site, and how many of the calls there a backward has used; ``raised`` the frame and what came out of a call.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Forwards:
         busy: Callable[[], bool],
         error: Callable[[Exception], None],
         called: Callable[[FrameType], None] | None = None,
-        returned: Callable[[Any, Any, FrameType, int], None] | None = None,
+        returned: Callable[[Any, Any, Any, int], None] | None = None,
         raised: Callable[[FrameType, BaseException], None] | None = None,
     ) -> None:
         self._site = site
@@ -190,9 +190,10 @@ class Forwards:
         try:
             row: _Row | None = None
             forward: _Forward | None = None
+            site = self._site(_getframe(2))
             for node in _nodes(output) if self._grad() else ():
                 if forward is None:
-                    row = self._row(_getframe(2))
+                    row = self._row(site)
                     forward = _Forward(row)
                 metadata = node.metadata
                 # One node can be the output of several calls: a Dropout in evaluation returns its input.
@@ -200,13 +201,12 @@ class Forwards:
             if self._called is not None:
                 self._called(_getframe(2))
             if self._returned is not None:
-                self._returned(module, output, _getframe(2), row.used if row is not None else 0)
+                self._returned(module, output, site, row.used if row is not None else 0)
         except Exception as error:
             self._error(error)
             self.remove()
 
-    def _row(self, frame: FrameType) -> _Row:
-        site = self._site(frame)
+    def _row(self, site: Any) -> _Row:
         key: tuple[Any, ...] = () if site is None else tuple(site)
         row = self._rows.get(key)
         if row is None:
@@ -216,6 +216,12 @@ class Forwards:
 
 def _nodes(output: Any) -> Iterator[Any]:
     """The graph nodes that made the tensors in ``output``, each once."""
+    import torch
+
+    if type(output) is torch.Tensor:
+        if output.grad_fn is not None:
+            yield output.grad_fn
+        return
     found: list[Any] = []
     for tensor in tensors_in(output):
         node = tensor.grad_fn

@@ -6,6 +6,7 @@ import _thread
 import sys
 import time
 import typing
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -23,6 +24,8 @@ class Clock:
         self.spent = 0.0
         #: How deep each thread is in parts of the probe: the time of an inner one is in that of the outer one.
         self.depth: dict[int, int] = {}
+        #: When each thread came into the outermost of them, and what `compiling.resume` needs.
+        self.entered: dict[int, tuple[float, Any]] = {}
 
     def now(self) -> float:
         return time.perf_counter() - self._start
@@ -41,14 +44,13 @@ class Part:
         self.on = True
         self._write = write
         self._clock = clock
-        # Of each thread its own: a part is entered by all threads that train.
-        self._entered: dict[int, list[tuple[float, Any]]] = {}
 
     def __enter__(self) -> None:
-        thread = _thread.get_ident()
-        entered = self._entered.setdefault(thread, [])
-        self._clock.depth[thread] = self._clock.depth.get(thread, 0) + 1
-        entered.append((time.perf_counter(), compiling.pause()))
+        clock, thread = self._clock, _thread.get_ident()
+        depth = clock.depth.get(thread, 0)
+        clock.depth[thread] = depth + 1
+        if not depth:
+            clock.entered[thread] = (time.perf_counter(), compiling.pause())
 
     def __exit__(
         self,
@@ -56,12 +58,12 @@ class Part:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool:
-        thread = _thread.get_ident()
-        started, paused = self._entered[thread].pop()
-        compiling.resume(paused)
-        self._clock.depth[thread] -= 1
-        if not self._clock.depth[thread]:
-            self._clock.spent += time.perf_counter() - started
+        clock, thread = self._clock, _thread.get_ident()
+        depth = clock.depth[thread] = clock.depth[thread] - 1
+        if not depth:
+            started, paused = clock.entered[thread]
+            compiling.resume(paused)
+            clock.spent += time.perf_counter() - started
         if error is None:
             return False
         if not isinstance(error, Exception) or _signalled(traceback):
@@ -69,6 +71,15 @@ class Part:
         self.on = False
         self.note(error)
         return True
+
+    def around(self, function: Callable[..., None]) -> Callable[..., None]:
+        """``function`` as one part, in which to enter others costs little."""
+
+        def inside(*args: Any) -> None:
+            with self:
+                function(*args)
+
+        return inside
 
     def note(self, error: BaseException) -> None:
         """Say that this part is off and why."""

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
+
+#: Seconds that have to pass between two looks at the C heap, which go through all that is free in it.
+_PAUSE = 0.001
 
 
 class _Mallinfo(ctypes.Structure):
@@ -44,7 +48,8 @@ class Memory:
     """Bytes in use, and the most since the last step.
 
     On the CPU the peak is the most that was seen at any look, of which one is before every backward, where a step holds
-    most; both are 0 where the C library cannot tell (macOS, musl, glibc before 2.33).
+    most; both are 0 where the C library cannot tell (macOS, musl, glibc before 2.33). Of steps that take less than a
+    millisecond not each is looked at.
     """
 
     def __init__(self) -> None:
@@ -52,7 +57,8 @@ class Memory:
 
         self._cuda: Any = torch.cuda
         self._mallinfo = _heap()
-        self._peak = 0
+        self._peak = self._used = 0
+        self._next = 0.0
 
     def look(self) -> tuple[int, int]:
         """(bytes, peak) now."""
@@ -64,10 +70,13 @@ class Memory:
             )
         if self._mallinfo is None:
             return 0, 0
-        info = self._mallinfo()
-        used = int(info.uordblks + info.hblkhd)
-        self._peak = max(self._peak, used)
-        return used, self._peak
+        now = time.perf_counter()
+        if now >= self._next:
+            info = self._mallinfo()
+            self._used = int(info.uordblks + info.hblkhd)
+            self._next = now + _PAUSE
+        self._peak = max(self._peak, self._used)
+        return self._used, self._peak
 
     def reset(self) -> None:
         """Start a new peak."""

@@ -8,15 +8,20 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from .copies import Copy, settle
+
 #: What shows that a process trains. The others (workers that load data, tools that the script starts) stay silent.
 _WORTH_A_FILE = ("backward", "step", "caught")
 #: What they have to tell all the same, in the record of the process that they were forked from.
 _OF_ALL = ("reached", "part")
 _MOST_WAITING = 1000
+#: What may be held back while a small model trains, and how much of it: several are written in a third of the time.
+_HELD = ("backward", "output")
+_MOST_HELD = 24
 
 
 class Recorder:
-    """Writes events of this process into ``folder``, each line at once.
+    """Writes events of this process into ``folder``, each line at once; with ``hold`` those of small models later.
 
     A process that the user did not name (``eager`` is False) writes nothing until it calls backward; what came before
     waits. ``about`` returns the fields of the start event, ``above`` is the recorder of the process that this one was
@@ -30,8 +35,13 @@ class Recorder:
         name: str,
         about: Callable[[], dict[str, Any]],
         above: Recorder | None = None,
+        *,
+        hold: bool = False,
     ) -> None:
         self.eager = eager
+        self._hold = hold
+        self._small = False
+        self._held: list[dict[str, Any]] = []
         self._folder = folder
         self._name = name
         self._about = about
@@ -43,6 +53,10 @@ class Recorder:
         self._lock = _thread.allocate_lock()
         self._lines = 0
         self._above: str = "" if above is None else above._path or above._above
+
+    def below(self, name: str) -> Recorder:
+        """The recorder of a process that this one was forked into."""
+        return Recorder(self._folder, False, name, self._about, self, hold=self._hold)
 
     @property
     def opened(self) -> bool:
@@ -61,7 +75,25 @@ class Recorder:
                         self._waiting.append(event)
                     return
                 self._open()
-            self._append(event)
+            if self._hold and self._waits(event):
+                self._held.append(event)
+                if len(self._held) >= _MOST_HELD:
+                    self._append(self._held)
+                    self._held = []
+            else:
+                self._append([*self._held, event])
+                self._held = []
+
+    def _waits(self, event: dict[str, Any]) -> bool:
+        """Whether ``event`` may be held back: what was copied of a step, and what comes between two such steps."""
+        if event["event"] != "step":
+            return self._small and event["event"] in _HELD
+        small = isinstance(event["params"], Copy)
+        if small and not self._small:
+            self._append([*self._held, {"event": "held"}])
+            self._held = []
+        self._small = small
+        return small
 
     def _tell_above(self, event: dict[str, Any]) -> None:
         """Add a line to the record of the other process, where several may write: all at once, at the end."""
@@ -84,9 +116,7 @@ class Recorder:
 
     def _open(self) -> None:
         self._path = os.path.join(self._folder, f"{self.process()}-{self.pid}.jsonl")
-        self._append(self._start())
-        for event in self._waiting:
-            self._append(event)
+        self._append([self._start(), *self._waiting])
         self._waiting = []
 
     def _start(self) -> dict[str, Any]:
@@ -102,9 +132,12 @@ class Recorder:
             return _file_name(multiprocessing.current_process().name)
         return self._name
 
-    def _append(self, event: dict[str, Any]) -> None:
-        self._lines += 1
-        os.write(self._descriptor(), self._line({**event, "n": self._lines}))
+    def _append(self, events: list[dict[str, Any]]) -> None:
+        lines = []
+        for event in settle(events):
+            self._lines += 1
+            lines.append(self._line({**event, "n": self._lines}))
+        os.write(self._descriptor(), b"".join(lines))
 
     def _line(self, event: dict[str, Any]) -> bytes:
         if self._encode is None:

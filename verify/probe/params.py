@@ -67,7 +67,7 @@ class Parameters:
                 values = torch.cat([flat[place] for place in batch.places])
                 self._note(values, state, folded)
                 table = self._table(sums, values.device, len(flat))
-                table.view(-1).index_add_(0, batch.targets, _signed(values, batch.signs))
+                table.view(-1).index_add_(0, batch.targets, signed(values, batch.signs))
             for place in single:
                 row = self._table(sums, flat[place].device, len(flat))[place]
                 self._add(flat[place], row)
@@ -119,7 +119,7 @@ class Parameters:
         for batch in done:
             device = flat[batch.places[0]].device
             inside = [torch.arange(flat[place].numel(), device=device) for place in batch.places]
-            batch.signs = torch.cat([self._sign(device)[: len(each)] for each in inside])
+            batch.signs = torch.cat([self.signs(device)[: len(each)] for each in inside])
             batch.targets = torch.cat(
                 [batch.places[i] * SUMS + inside[i].remainder(SUMS) for i in range(len(batch.places))]
             )
@@ -139,14 +139,14 @@ class Parameters:
         return table
 
     def _add(self, values: Any, row: Any) -> None:
-        signs = self._sign(values.device)
+        signs = self.signs(values.device)
         count = values.numel()
         if count <= _CHUNK and count % SUMS == 0:
-            row.copy_(_signed(values, signs[:count]).view(-1, SUMS).sum(0))
+            row.copy_(signed(values, signs[:count]).view(-1, SUMS).sum(0))
             return
         for start in range(0, count, _CHUNK):
             part = values[start : start + _CHUNK]
-            part = _signed(part, signs[: part.numel()])
+            part = signed(part, signs[: part.numel()])
             even = part.numel() // SUMS * SUMS
             total = part[:even].view(-1, SUMS).sum(0)
             rest = part[even:]
@@ -155,13 +155,14 @@ class Parameters:
             # Else what differs at the same place of two chunks could cancel out.
             row.add_(total, alpha=_sign_of(start // _CHUNK))
 
-    def _sign(self, device: Any) -> Any:
+    def signs(self, device: Any) -> Any:
+        """The sign of each value of a chunk on ``device``."""
         signs = self._signs.get(device)
         if signs is None:
             import torch
 
-            mixed = _mixed(torch.arange(_CHUNK, dtype=torch.int64))
-            signs = self._signs[device] = ((mixed >> 40) & 1).mul(2).sub(1).double().to(device)
+            bits = mixed(torch.arange(_CHUNK, dtype=torch.int64))
+            signs = self._signs[device] = ((bits >> 40) & 1).mul(2).sub(1).double().to(device)
         return signs
 
     def _fold(self, tensor: Any) -> Any:
@@ -179,7 +180,7 @@ class Parameters:
         if weights is None:
             # Odd numbers without a pattern that parameters could have.
             weights = self._weights[tensor.device] = (
-                _mixed(torch.arange(_FOLD, dtype=torch.int64, device=tensor.device)) | 1
+                mixed(torch.arange(_FOLD, dtype=torch.int64, device=tensor.device)) | 1
             )
         total = torch.zeros((), dtype=torch.int64, device=tensor.device)
         for start in range(0, bits.numel(), _FOLD):
@@ -189,7 +190,7 @@ class Parameters:
         return total
 
 
-def _signed(values: Any, signs: Any) -> Any:
+def signed(values: Any, signs: Any) -> Any:
     """``values`` as 64-bit floats, each with its sign."""
     import torch
 
@@ -197,7 +198,7 @@ def _signed(values: Any, signs: Any) -> Any:
     return torch.mul(values, signs) if values.dtype is torch.float32 else values.double().mul_(signs)
 
 
-def _mixed(places: Any) -> Any:
+def mixed(places: Any) -> Any:
     """Numbers from 0 on turned into numbers without a pattern; multiplication wraps round by definition."""
     mixed = (places + 1) * -7046029254386353131
     return (mixed ^ (mixed >> 29)) * -4658895280553007687

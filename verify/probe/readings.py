@@ -9,6 +9,7 @@ from typing import Any
 
 from . import ambient
 from .backward import Call
+from .copies import Copies
 from .graph import Graph
 from .growth import Growth
 from .guard import Part, Write
@@ -49,7 +50,8 @@ class Readings:
         #: Backwards so far.
         self.index = 0
         self._parameters = Parameters()
-        self._state = State(self._parameters, optimizers, steps, tree, write)
+        self._copies = Copies(self._parameters)
+        self._state = State(self._parameters, self._copies, optimizers, steps, tree, write)
         self._gradients: dict[int, Any] = {}
         self._sites: dict[Any, int] = {}
 
@@ -66,8 +68,9 @@ class Readings:
         if part.on:
             with part:
                 site = self._tree.site(call.frame)
-                self._sites[key(site)] = self._sites.get(key(site), 0) + 1
-                event.update(site=site, call=self._sites[key(site)])
+                place = key(site)
+                count = self._sites[place] = self._sites.get(place, 0) + 1
+                event.update(site=site, call=count)
                 event.update(losses=[loss(output) for output in call.outputs if hasattr(output, "numel")])
         if not self._steps.total:
             # From the first step on, steps tell.
@@ -89,7 +92,7 @@ class Readings:
                 self._gradients[index] = self._state.begun(optimizer, index)
 
     def stepped(self, optimizer: Any, index: int) -> dict[str, Any]:
-        """What there is to tell of a step that has been made."""
+        """What there is to tell of a step that has been made; in it copies that are to be read."""
         event: dict[str, Any] = {"params": {"digest": "", "count": 0, "sums": ""}, "live": 0, "bytes": 0, "peak": 0}
         self.look(event)
         if not self._params:
@@ -97,7 +100,7 @@ class Readings:
         part = self._part("the parameters")
         if part.on:
             with part:
-                event.update(params=self._parameters.read(parameters(optimizer)))
+                event.update(params=self._copies.take(parameters(optimizer)))
         part = self._part("learning rates")
         if part.on:
             with part:
@@ -116,11 +119,7 @@ class Readings:
         if part.on:
             with part:
                 used, peak = self.memory.look()
-                event.update(bytes=used, peak=peak)
-        part = self._part("the graph")
-        if part.on:
-            with part:
-                event.update(live=self._graph.live())
+                event.update(bytes=used, peak=peak, live=self._graph.live())
 
     def wait(self, event: dict[str, Any], count: int) -> None:
         """Add the gradients that no step has taken yet."""
@@ -146,12 +145,12 @@ class Readings:
 
     # What modules and functions return.
 
-    def returned(self, module: Any, output: Any, frame: FrameType, used: int) -> None:
+    def returned(self, module: Any, output: Any, site: Any, used: int) -> None:
         """Write what a root module returned."""
         part = self._part("outputs")
         if part.on and self._params:
             with part:
-                event = self._state.returned(module, output, frame, used)
+                event = self._state.returned(module, output, site, used)
                 if event is not None:
                     self._write(event)
 

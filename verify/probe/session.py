@@ -12,6 +12,7 @@ from typing import Any
 
 from . import ambient, compiling, errors, hooks, knobs, settings, stops
 from .backward import Backwards, Call
+from .copies import settle
 from .drive import Drive
 from .exits import Exits, flush, last_error, with_worker
 from .files import Files
@@ -48,7 +49,7 @@ class Session:
         self._tree = Tree(config["root"])
         self._parts: dict[str, Part] = {}
         eager, own = role()
-        self._recorder = Recorder(config["records"], eager, own, self._about)
+        self._recorder = Recorder(config["records"], eager, own, self._about, hold=config.get("hold", True))
         seeds = config.get("seed"), config.get("replay")
         self._seeds = Seeds(*seeds, self._tree, self._write, lambda: self._recorder.process())
         lines = [config.get(name) or [] for name in ("also", "parts")]
@@ -132,13 +133,14 @@ class Session:
         if self._config.get("params", True):
             with self._part("files"):
                 self._files.torch(Parameters())
-        self._steps = Steps(self._stepped, self._begun)
+        whole = self._part("what the script does").around
+        self._steps = Steps(whole(self._stepped), whole(self._begun))
         self._optimizers = Optimizers()
         self._counters()
         if self._config.get("shapes"):
             self._by_shapes()
         with self._part("backward"):
-            self._backwards = Backwards(self._before, self._after, self._refused)
+            self._backwards = Backwards(whole(self._before), whole(self._after), self._refused)
             self._backwards.install()
         with self._part("the steps"):
             self._steps.install()
@@ -183,7 +185,7 @@ class Session:
         try:
             self._watchdog = None
             self._exits.status = None
-            self._recorder = Recorder(self._config["records"], False, "child", self._about, self._recorder)
+            self._recorder = self._recorder.below("child")
             self._seeds.pid = os.getpid()
             if self._torch_seen and not self._ended:
                 self._counters()
@@ -237,10 +239,10 @@ class Session:
 
     def _stepped(self, optimizer: Any, index: int, count: int, frame: FrameType | None) -> None:
         event: dict[str, Any] = {"event": "step", "optimizer": index, "name": type(optimizer).__name__, "call": count}
-        event.update(site=None, time=0.0, **self._readings.stepped(optimizer, index))
-        self._diagnose("stepped", index, self._tree.site(frame), frame)
+        event.update(site=self._tree.site(frame), time=0.0, **self._readings.stepped(optimizer, index))
+        self._diagnose("stepped", index, event["site"], frame)
         with self._part("the steps"):
-            event.update(site=self._tree.site(frame), time=self._clock.now())
+            event["time"] = self._clock.now()
             self._start_again()
             self._write(event)
             self._readings.memory.reset()
@@ -318,7 +320,7 @@ class Session:
         if self._torch_seen:
             self._silenced()
         self._recorder.pid, self._ended = -1, True
-        self._recorder.write = tell  # type: ignore[assignment, method-assign]
+        self._recorder.write = lambda event: tell(settle([event])[0])  # type: ignore[method-assign]
 
     def _hung(self) -> None:
         import threading

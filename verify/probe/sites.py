@@ -66,8 +66,10 @@ class Tree:
 
     def site(self, frame: FrameType | None) -> Site | None:
         """The innermost line of the tree at or outside ``frame``."""
+        known = self._known
         while frame is not None:
-            path = self.relative(frame.f_code.co_filename)
+            file = frame.f_code.co_filename
+            path = known[file] if file in known else self.relative(file)
             if path is not None:
                 return [path, frame.f_lineno, frame.f_code.co_name]
             frame = frame.f_back

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from types import FrameType
 from typing import Any
 
 from . import cameback
+from .copies import Copies, Copy, now
 from .forwards import tensors_in
 from .guard import Write
 from .params import Parameters
@@ -31,8 +31,11 @@ _SCHEDULED = ("lr", "momentum", "betas", "weight_decay")
 class State:
     """Reads what ``step``, ``backward``, ``output`` and ``state`` events have, and writes ``tensors`` events."""
 
-    def __init__(self, reader: Parameters, optimizers: Optimizers, steps: Steps, tree: Tree, write: Write) -> None:
+    def __init__(
+        self, reader: Parameters, copies: Copies, optimizers: Optimizers, steps: Steps, tree: Tree, write: Write
+    ) -> None:
         self._reader = reader
+        self._copies = copies
         self._optimizers = optimizers
         self._steps = steps
         self._tree = tree
@@ -48,7 +51,7 @@ class State:
 
     # Optimizers.
 
-    def begun(self, optimizer: Any, index: int) -> dict[str, Any]:
+    def begun(self, optimizer: Any, index: int) -> Copy | dict[str, Any]:
         """A step begins: the gradients of the parameters that it is to change."""
         tensors = parameters(optimizer)
         known = [(tensor.shape, tensor.dtype) for tensor in tensors]
@@ -62,11 +65,8 @@ class State:
             self._write(event)
         return self._gradients(tensors)
 
-    def _gradients(self, tensors: list[Any]) -> dict[str, Any]:
-        grads = [each.grad for each in tensors]
-        found = self._reader.read(grads, light=True)
-        found["missing"] = sum([1 for grad in grads if grad is None])
-        return found
+    def _gradients(self, tensors: list[Any]) -> Copy | dict[str, Any]:
+        return self._copies.take([each.grad for each in tensors], light=True)
 
     def waiting(self) -> list[dict[str, Any]]:
         """The gradients that wait for optimizers which never made a step."""
@@ -74,7 +74,7 @@ class State:
         for number, optimizer in self._optimizers.living():
             if not self._steps.stepped(optimizer):
                 entry = {"made": number, "name": type(optimizer).__name__}
-                entry.update(self._gradients(parameters(optimizer)))
+                entry.update(now(self._gradients(parameters(optimizer))))
                 found.append(entry)
         return found
 
@@ -109,7 +109,7 @@ class State:
             self._roots.append(reference)
             self._tables = None
 
-    def buffers(self, all_of_them: bool = False) -> dict[str, Any] | None:
+    def buffers(self, all_of_them: bool = False) -> Copy | dict[str, Any] | None:
         """The buffers of all modules that were called; large ones only where they were changed since."""
         names, tensors = [], []
         for name, tensor in self._buffers():
@@ -128,7 +128,7 @@ class State:
             event: dict[str, Any] = {"event": "tensors", "of": "buffers", "names": names}
             event.update(shapes=[list(shape) for shape, _ in shapes], types=[kind for _, kind in shapes])
             self._write(event)
-        return self._reader.read(tensors)
+        return self._copies.take(tensors)
 
     def _buffers(self) -> Iterator[tuple[str, Any]]:
         import torch
@@ -174,12 +174,11 @@ class State:
 
     # What modules return.
 
-    def returned(self, module: Any, output: Any, frame: FrameType, used: int) -> dict[str, Any] | None:
+    def returned(self, module: Any, output: Any, site: Any, used: int) -> dict[str, Any] | None:
         """The event for what a root module returned; None where that is the business of a backward."""
         self.note(module)
         self._note_precision(output)
         training = bool(module.training)
-        site = self._tree.site(frame)
         row = self._lines.setdefault((key(site), training), [len(self._lines), 0])
         if row[1] < 0:
             return None
@@ -216,6 +215,8 @@ class State:
             return
         import torch
 
+        if type(output) is torch.Tensor and output.dtype is torch.float32:
+            return
         for tensor in tensors_in(output):
             if tensor.dtype in (torch.float16, torch.bfloat16):
                 self._half = str(tensor.dtype).rpartition(".")[2]
@@ -227,9 +228,9 @@ class State:
     def event(self) -> dict[str, Any]:
         """The event of the end: all that is alive."""
         found = list(self._parameters())
-        event: dict[str, Any] = {"event": "state", "rng": generators(), "waiting": self.waiting()}
+        event: dict[str, Any] = {"event": "state", "rng": generators()(), "waiting": self.waiting()}
         event.update(names=[name for name, _ in found], parameters=self._reader.read([tensor for _, tensor in found]))
-        event["buffers"] = self.buffers(all_of_them=True)
+        event["buffers"] = now(self.buffers(all_of_them=True))
         event["rates"] = [self.rates(optimizer, -1 - number) for number, optimizer in self._optimizers.living()]
         return event
 

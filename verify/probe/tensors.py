@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import struct
 import sys
 from collections.abc import Callable
 from typing import Any
 
+#: Where Python's generators have their numbers, by identity; -1 where they are not found.
+_places: dict[int, int] = {}
+#: NumPy's generator, and where its numbers are.
+_numpy: list[Any] = [None, 0]
 #: Dispatch modes that the probe itself has entered for the whole run, see shapes.py.
 own_modes = 0
 
@@ -44,19 +49,16 @@ class unseen:  # noqa: N801 - used like torch.no_grad
     __slots__ = ("_function", "_grad")
 
     def __enter__(self) -> None:
-        import torch
-
+        inside = sys.modules["torch._C"]
         # What torch.no_grad does, which takes three times as long.
-        self._grad = torch.is_grad_enabled()
-        torch._C._set_grad_enabled(False)
-        self._function = torch._C.DisableTorchFunction()
+        self._grad = inside.is_grad_enabled()
+        inside._set_grad_enabled(False)
+        self._function = inside.DisableTorchFunction()
         self._function.__enter__()
 
     def __exit__(self, *error: Any) -> None:
-        import torch
-
         self._function.__exit__(*error)
-        torch._C._set_grad_enabled(self._grad)
+        sys.modules["torch._C"]._set_grad_enabled(self._grad)
 
 
 def content(tensor: Any) -> Any:
@@ -105,42 +107,65 @@ def loss(tensor: Any) -> dict[str, Any]:
     """One output of a backward as records.py has it; the digest is empty where a tensor has no memory to read."""
     entry: dict[str, Any] = {"value": None, "digest": "", "numel": tensor.numel()}
     try:
-        entry["digest"] = digest([tensor])
+        data = bytes(content(tensor))
+        # A few bytes are their own digest.
+        entry["digest"] = data.hex() if len(data) <= 8 else digest([tensor])
         if tensor.numel() == 1 and not tensor.is_complex():
             with unseen():
-                entry["value"] = float(tensor.detach().cpu().item()).hex()
+                entry["value"] = float(tensor.item()).hex()
     except (RuntimeError, TypeError, NotImplementedError):
         pass
     return entry
 
 
-def _add_numpy(numpy: Any, state: Any) -> None:
-    """Add the state of numpy's global generator; where it is the usual one, out of its memory, forty times as fast."""
+def _of_numpy(numpy: Any) -> bytes:
+    """The state of numpy's global generator; where it is the usual one, out of its memory, forty times as fast."""
     generator: Any = getattr(getattr(numpy.mtrand, "_rand", None), "_bit_generator", None)
     if type(generator).__name__ == "MT19937":
+        if _numpy[0] is not generator:
+            _numpy[:] = generator, generator.ctypes.state_address
         # Its 624 numbers of 32 bits, and the place among them.
-        state.update(ctypes.string_at(generator.ctypes.state_address, 625 * 4))
-    else:
-        algorithm = numpy.get_state()
-        state.update(repr(algorithm).encode())
+        return ctypes.string_at(_numpy[1], 625 * 4)
+    return repr(numpy.get_state()).encode()
 
 
-def generators() -> str:
-    """A fingerprint of the random generators: torch's (CUDA's too once in use), Python's and numpy's."""
+def _of_python(random: Any) -> bytes:
+    """The state of Python's global generator, out of its memory where that can be found there."""
+    generator = random._inst
+    place = _places.get(id(generator))
+    if place is None:
+        _, numbers, _ = generator.getstate()
+        # The place among the numbers stands in front of them.
+        packed = struct.pack("625I", numbers[-1], *numbers[:-1])
+        memory = ctypes.string_at(id(generator), type(generator).__basicsize__)
+        place = _places[id(generator)] = memory.find(packed)
+    if place < 0:
+        _, numbers, _ = generator.getstate()
+        return repr((hash(numbers), generator.gauss_next)).encode()
+    return ctypes.string_at(id(generator) + place, 625 * 4) + repr(generator.gauss_next).encode()
+
+
+def generators() -> Callable[[], str]:
+    """The random generators as they are now: torch's (CUDA's too once in use), Python's and numpy's.
+
+    The function that comes back makes a fingerprint of them.
+    """
     import torch
 
-    state = hasher()
-    state.update(content(torch.default_generator.get_state()))
+    states = [torch.default_generator.get_state()]
     cuda: Any = torch.cuda
     if cuda.is_available() and cuda.is_initialized():
-        for generator in cuda.default_generators:
-            state.update(content(generator.get_state()))
-    python = sys.modules.get("random")
-    if python is not None:
-        version, numbers, gauss = python.getstate()
-        # Not the hash of the whole: that of None is an address before Python 3.12.
-        state.update(repr((version, hash(numbers), gauss)).encode())
-    numpy = sys.modules.get("numpy.random")
-    if numpy is not None:
-        _add_numpy(numpy, state)
-    return str(state.hexdigest()[:16])
+        states += [generator.get_state() for generator in cuda.default_generators]
+    python, numpy = sys.modules.get("random"), sys.modules.get("numpy.random")
+    drawn = b"" if python is None else _of_python(python)
+    others = b"" if numpy is None else _of_numpy(numpy)
+
+    def fingerprint() -> str:
+        state = hasher()
+        for each in states:
+            state.update(content(each))
+        state.update(drawn)
+        state.update(others)
+        return str(state.hexdigest()[:16])
+
+    return fingerprint

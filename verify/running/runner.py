@@ -151,6 +151,8 @@ class Runner:
         self._numbers = itertools.count(1)
         #: Commands (as written) that run without the state dictionaries that they load.
         self.without_states: set[str] = set()
+        #: Not any more once a program was killed and what the probe held back was lost.
+        self._hold = True
         self.instead = Instead()
         self._places: tuple[str, ...] | None = None
         self._sources: dict[tuple[str, ...], list[SourceFile]] = {}
@@ -279,12 +281,12 @@ class Runner:
             "data": settings.data,
             "states": command.text in self.without_states,
             "params": not settings.shapes,
+            "hold": self._hold,
             "shapes": settings.shapes,
             "also": [list(line) for line in sorted(also)],
             **(more or {}),
         }
         config = shared / "config.json"
-        config.write_text(json.dumps(configuration), encoding="utf-8")
         words = [self._seen(word) for word in command.argv[1:]]
         notebook = self._notebook(command, files or {})
         if notebook is not None:
@@ -292,6 +294,7 @@ class Runner:
             program.write_text(notebook.program(), encoding="utf-8")
             words = [str(RUNNER), str(program), *words]
         for pause in (*_PAUSES, None):
+            config.write_text(json.dumps(configuration), encoding="utf-8")
             execution = workspace.execute(
                 [command.argv[0], *words],
                 cwd=command.cwd,
@@ -304,8 +307,10 @@ class Runner:
                 view=View(self._needed(), settings.expose),
             )
             run = _run(name, command, execution, tuple(read_records(records, self.secrets)), self.secrets)
-            if pause is None or not _port_is_taken(run):
+            lost = any(record.held and record.end is None for record in run.records)
+            if pause is None or not (lost or _port_is_taken(run)):
                 break
+            self._hold = configuration["hold"] = self._hold and not lost
             shutil.rmtree(records)
             records.mkdir()
             time.sleep(pause)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.verify.zygote import ForkedPlace
 from verify.errors import VerifyError
 from verify.running.runner import Runner
-from verify.running.settings import Settings
+from verify.running.settings import Settings, script_command
 
 
 def trouble(folder: Path, answer: str) -> str:
@@ -71,3 +73,34 @@ def test_no_module_of_the_tree_runs_before_there_is_isolation(
     monkeypatch.chdir(tree)
     assert Runner(tree, Settings(python=sys.executable)).trouble() == ""
     assert not (tmp_path / "ran").exists()
+
+
+KILLED = """
+import os, torch
+weight = torch.nn.Parameter(torch.ones(3))
+optimizer = torch.optim.SGD([weight], 0.1)
+for step in range(9):
+    weight.square().sum().backward()
+    optimizer.step()
+    if step == 6 and KILL:
+        os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize(("kill", "runs"), [("True", 3), ("False", 2)])
+def test_what_a_kill_took_is_written_in_another_run(tmp_path: Path, kill: str, runs: int) -> None:
+    (tmp_path / "train.py").write_text(KILLED.replace("KILL", kill))
+    starts: list[int] = []
+    with Runner(tmp_path, Settings(python=sys.executable), place=ForkedPlace) as runner:
+        place: Any = runner._workspace
+        execute = place.execute
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            starts.append(1)
+            return execute(*args, **kwargs)
+
+        place.execute = counted
+        command = script_command(str(tmp_path / "train.py"), [], sys.executable)
+        found = [runner.run("it", command) for _ in range(2)]
+    assert len(starts) == runs
+    assert [len(run.records[0].steps) for run in found] == [7, 7] if kill == "True" else [9, 9]
