@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import functools
+from collections.abc import Collection, Iterator
 
 from codemods.source.errors import SourceError
 from codemods.source.syntax import FAILURES
@@ -13,17 +14,18 @@ from verify.fixing.clues import Candidate, place_of, printed, same_loss, variabl
 from verify.fixing.learners import attached, cleared, frozen, made_later, recording, registered, spared
 from verify.fixing.losses import retained, summed, walked_once
 from verify.fixing.moved import changed_later, rebuilt_in_loop
-from verify.fixing.shared import read_cloned, read_detached
+from verify.fixing.shared import kept_elsewhere, read_cloned, read_detached
 from verify.fixing.states import always, cut_where_it_enters, kept_detached, rebuilt, uncached
 from verify.fixing.stored import stored_detached
 from verify.fixing.texts import Text, Texts
 from verify.fixing.written import out_of_place, without_inplace
 
 
-def candidates(fault: Fault, texts: Texts) -> list[Candidate]:
+def candidates(fault: Fault, texts: Texts, loaded: Collection[str] = ()) -> list[Candidate]:
     """Return changes that may remove ``fault``, the one that keeps most learning first.
 
     ``texts`` returns the file at a path below the root; files for which it raises SourceError are left alone.
+    ``loaded`` are the paths of those that ran, where a class may be that no line of the fault leads to.
     """
     makers = {
         Kind.SECOND_BACKWARD: (
@@ -33,6 +35,7 @@ def candidates(fault: Fault, texts: Texts) -> list[Candidate]:
             rebuilt,
             states.detached_after_backward,
             states.handed_back,
+            kept_elsewhere,
             cut_where_it_enters,
             kept_detached,
             read_detached,
@@ -52,7 +55,7 @@ def candidates(fault: Fault, texts: Texts) -> list[Candidate]:
         Kind.GROWING_GRAPH: (stored_detached, kept_detached, stored.detached_after_backward),
         Kind.NO_GRADIENT: (attached, recording, frozen),
         Kind.LOSS_CUT_OFF: (attached, recording),
-        Kind.NOT_IN_OPTIMIZER: (registered, made_later),
+        Kind.NOT_IN_OPTIMIZER: (functools.partial(registered, loaded=loaded), made_later),
         Kind.NEVER_CLEARED: (cleared,),
         Kind.UNUSED_FORWARDS: (spared,),
         Kind.OTHER_DEVICE: (_moved,),

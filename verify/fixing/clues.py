@@ -20,7 +20,7 @@ class Candidate:
 
     ``fresh``: it computes again what was stale, so losses after a step must differ. ``summed``: it replaces two
     backwards by one, so each loss is the sum of two that another change computes. ``way``: the kind of repair; a second
-    one of the same kind would show the user nothing new.
+    one of the same kind would show the user nothing new. ``parts``: the changes that it is made of.
     """
 
     title: str
@@ -29,6 +29,7 @@ class Candidate:
     way: str = ""
     fresh: bool = False
     summed: bool = False
+    parts: int = 1
 
 
 def place_of(clue: Clue | None, texts: Texts) -> tuple[Text, ast.stmt] | None:
@@ -108,3 +109,19 @@ def keys(name: str) -> int:
     while _KEY.search(name):
         name, count = _KEY.sub("", name), count + 1
     return count
+
+
+def same_place(code: str, name: str) -> bool:
+    """Whether ``code``, a variable, attribute or element, may be what the path ``name`` leads to, or the tuple or list
+    around it: objects and indices may be named differently elsewhere, but keys that are text may not."""
+    if base(code).rpartition(".")[2] != base(name).rpartition(".")[2] or not 0 <= keys(name) - keys(code) <= 1:
+        return False
+    while keys(name) > keys(code):
+        name = _KEY.sub("", name)
+    pairs = zip(_KEY.findall(code), _KEY.findall(name), strict=False)
+    return all(one == other for one, other in (map(_text, pair) for pair in pairs) if one and other)
+
+
+def _text(key: str) -> str:
+    """The text within a key; empty where it is no text."""
+    return key[2:-1].strip("'\"") if key[1:2] in ("'", '"') else ""

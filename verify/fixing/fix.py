@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from codemods.source.diffs import unified_text
 from codemods.source.errors import SourceError
@@ -15,60 +16,32 @@ from codemods.source.files import SourceFile, read_source, source_from_bytes
 from codemods.source.options import Options
 from codemods.terms.findings import Promise
 from verify.diagnosis.diagnose import Telling, cut_short, examine, grows, whole_epochs
-from verify.diagnosis.model import Diagnosis, Fault, Measures
+from verify.diagnosis.model import Diagnosis, Fault
 from verify.fixing import showing
 from verify.fixing.candidates import candidates
 from verify.fixing.clues import Candidate
+from verify.fixing.repairs import Files, Fixed, Refused, Repair
+from verify.fixing.ruled import Ruled, is_style
 from verify.fixing.runs import SharedRunner
 from verify.isolation import Workspace
-from verify.measured.results import Rewrite, Verdict
+from verify.measured.results import Verdict
 from verify.measured.values import Site
 from verify.running.against import RULE, HandRewriter
-from verify.running.rewriting import Rewriter, RuleRewriter
+from verify.running.rewriting import Rewriter, below
 from verify.running.runner import Asked, Place
 from verify.running.settings import Command, Settings
 from verify.verification import Verified, asked_of, verify
 
-#: Rounds, each of which removes a fault; candidates that are tried for one fault.
+#: Rounds, each of which removes a fault; candidates that are tried for one fault, and sets of rewrites of the rules.
 _ROUNDS = 4
 _TRIALS = 6
+_RULED = 4
 #: Changes for one fault that are shown side by side; how many are tried beside what the rules have mended.
 _CHOICES = 3
 _BESIDE = 3
-
-#: What a rule's rewrite comes to, of the ways of :class:`verify.fixing.clues.Candidate`.
-_WAYS = {
-    "attached-loss-history": ("values",),
-    "attached-loss-total": ("values",),
-    "carried-hidden-state": ("cut",),
-    "stored-graph": ("cut", "values"),
-    "unreset-loss": ("afresh",),
-    "loop-invariant-graph": ("rebuild",),
-    "repeated-backward": ("sum",),
-    "step-between-backwards": ("later",),
-}
-
-#: How the names of rules begin that bring old code up to date, and mend nothing.
-_STYLE = "legacy-"
-
-Files = Mapping[str, bytes]
-
-
-@dataclass(frozen=True)
-class Repair:
-    """One change that was run and kept: what it does, what it means, the verdicts on it, and its diff.
-
-    ``measures`` were taken in the run with it; ``others`` remove the same fault and are not made. ``price``: what no
-    longer learns with it; a change with a price is shown beside others and never made.
-    """
-
-    title: str
-    meaning: str
-    proof: tuple[str, ...]
-    diff: str
-    measures: Measures = field(default_factory=Measures)
-    others: tuple[Repair, ...] = ()
-    price: str = ""
+#: Changes that uncover another fault and are followed there; how many may be on one way.
+_FOLLOWED = 2
+_DEPTH = 2
 
 
 @dataclass(frozen=True)
@@ -76,42 +49,47 @@ class _Kept:
     """A proven change, with the resulting program and its diagnosis."""
 
     repair: Repair
-    files: Mapping[str, bytes]
+    files: Files
     after: Diagnosis
     ways: frozenset[str] = frozenset()
+    parts: int = 1
 
 
-class _Trial(NamedTuple):
-    """A candidate, and the program with it."""
-
-    candidate: Candidate
-    files: Mapping[str, bytes]
-
-
-@dataclass(frozen=True)
-class Refused:
-    """A change that was tried and is not proposed, and why."""
-
-    title: str
-    why: str
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """The outcome for a program: the diagnoses before and after, repairs in order, the changed files by path."""
-
-    before: Diagnosis
-    after: Diagnosis
-    repairs: tuple[Repair, ...]
-    refused: tuple[Refused, ...]
-    files: Files
-    sources: Mapping[str, SourceFile] = field(default_factory=dict)
-    """What the changed files held when the first run began, by path."""
+class _Trial(Protocol):
+    """A candidate, its ways, and the program with it."""
 
     @property
-    def status(self) -> int:
-        """0: nothing is wrong, or no longer; 1: a fault is left; 3: the program could not be run."""
-        return self.after.status
+    def candidate(self) -> Candidate: ...
+    @property
+    def ways(self) -> frozenset[str]: ...
+    @property
+    def files(self) -> Files: ...
+
+
+class _Written(NamedTuple):
+    """A candidate made at the doctor's lines."""
+
+    candidate: Candidate
+    files: Files
+    ways: frozenset[str]
+
+
+@dataclass
+class _Search:
+    """The changes for one fault of one program: those that were kept, that were kept at a price, that were not, and
+    that uncover another fault."""
+
+    fault: Fault
+    before: Diagnosis
+    kept: list[_Kept] = field(default_factory=list)
+    priced: list[_Kept] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    uncovering: list[tuple[_Trial, Diagnosis]] = field(default_factory=list)
+
+    def refuse(self, candidate: Candidate, why: str) -> None:
+        """Note why ``candidate`` is not proposed; of several forms of one change, why the first is not."""
+        if all(candidate.title != one.title for one in self.refused):
+            self.refused.append(Refused(candidate.title, why))
 
 
 class Fixer:
@@ -139,6 +117,8 @@ class Fixer:
         self._files: dict[str, bytes] = {}
         self._repairs: list[Repair] = []
         self._refused: list[Refused] = []
+        #: Of the changes in ``_files`` the last ones, which nothing has proved so far.
+        self._unproved: list[Candidate] = []
 
     def fix(self) -> Fixed:
         """Repeat until nothing is found or nothing helps. Raises :class:`verify.errors.VerifyError` as `verify`
@@ -157,143 +137,179 @@ class Fixer:
 
     def _fix(self, before: Diagnosis) -> Fixed:
         after = before
-        first = None if before.reason and not showing.wrong(before) else self._by_rules(before)
-        if first is not None and not showing.wrong(before):
-            # No error and no growth: forwards for nobody, surplus flags. The rules know a remedy, and its run was kept.
-            self._repairs.append(first.repair)
-            self._files = dict(first.files)
-            after, first = self._diagnosed(self._files) if first.after.faults else first.after, None
-        for _ in range(_ROUNDS):
-            faults = showing.wrong(after) or showing.idle(after)
-            better = next((d for fault in faults if (d := self._mended(fault, after, first)) is not None), None)
-            first = None
-            if better is None:
-                break
-            # What is left is named in full only now: of most changes nobody wants to know it.
-            after = self._diagnosed(self._files) if better.faults else better
-        return self._fixed(before, after, tuple(self._refused))
-
-    def _fixed(self, before: Diagnosis, after: Diagnosis, refused: tuple[Refused, ...]) -> Fixed:
+        if not before.reason or showing.wrong(before):
+            for _ in range(_ROUNDS):
+                faults = showing.wrong(after) or showing.idle(after)
+                better = next((d for fault in faults if (d := self._mended(fault, after)) is not None), None)
+                if better is None:
+                    break
+                # What is left is named in full only now: of most changes nobody wants to know it.
+                after = self._diagnosed(self._files) if better.faults else better
+            if not self._repairs and not faults and (kept := self._by_rules(before)) is not None:
+                # No error, no growth and no waste that shows: surplus flags.
+                self._repairs.append(kept.repair)
+                self._files = dict(kept.files)
+                after = self._diagnosed(self._files) if kept.after.faults else kept.after
+        besides = self._ruled(after).besides() if self._repairs else ()
         sources = {path: self._read(self._root / path) for path in self._files}
-        return Fixed(before, after, tuple(self._repairs), refused, dict(self._files), sources)
+        return Fixed(before, after, tuple(self._repairs), tuple(self._refused), dict(self._files), sources, besides)
 
     def _diagnosed(self, files: Files, *, names: bool = True) -> Diagnosis:
         return examine(self._command, self._runner, tell=self._tell, files=files, names=names)
 
     def _by_rules(self, before: Diagnosis) -> _Kept | None:
-        """The rewrites of the rules, likely advice included, that the runs keep."""
-        rewriter = RuleRewriter(self._sources(before), self._options, root=self._root, jobs=1)
-        wanted = asked_of(self._runner, rewriter, rewriter.all())
-        for fault in showing.wrong(before)[:1]:
-            wanted |= self._asked(fault, self._trials(fault)[:_BESIDE])
-        self._runner.ahead = wanted
-        verification = self._verified(rewriter).verification
-        found = self._chosen(before, verification.rewrites, rewriter)
-        if found is None:
+        """The rewrites of the rules that the runs keep, where nothing is wrong."""
+        ruled = self._ruled(before)
+        rewriter = ruled.rewriter
+        if not ruled.besides():
             return None
-        chosen, files, after = found
+        self._runner.ahead = asked_of(self._runner, rewriter, rewriter.all())
+        verification = self._verified(rewriter).verification
+        kept = [one for one in verification.rewrites if one.verdict is Verdict.KEPT and not is_style(one)]
+        files = rewriter.some(one.key for one in kept).files if kept else {}
+        after = self._diagnosed(files, names=False) if files else None
+        if after is None or not showing.no_worse(before, after):
+            return None
         proof = []
-        for one in chosen:
+        for one in kept:
             cell, line = verification.place(one.finding.path, one.finding.span.line)
             path = rewriter.relative(one.finding.path) or one.finding.path
             proof.append(f"{one.finding.rule} at {Site(path, line, '', cell)}: {one.why}")
-        rules = self._kept("what the rules find and the runs kept", "see each rule", tuple(proof), files, after)
-        return replace(rules, ways=frozenset(way for each in chosen for way in _WAYS.get(each.finding.rule, ())))
+        together = Candidate("what the rules find and the runs kept", "see each rule", {})
+        return self._kept(together, tuple(proof), files, after, ())
 
-    def _chosen(
-        self, before: Diagnosis, rewrites: Sequence[Rewrite], rewriter: RuleRewriter
-    ) -> tuple[Sequence[Rewrite], Files, Diagnosis] | None:
-        """Choose from the kept rewrites those that concern the fault, or more of them where these are not enough;
-        return them with the program and its diagnosis."""
-        wrong = bool(showing.wrong(before))
-        kept = tuple(one for one in rewrites if one.verdict is Verdict.KEPT)
-        telling = tuple(one for one in kept if not one.finding.rule.startswith(_STYLE))
-        mending = tuple(one for one in telling if one.finding.rule in _WAYS)
-        for chosen in dict.fromkeys((mending, telling, kept) if wrong else (telling,)):
-            files = rewriter.some(one.key for one in chosen).files if chosen else {}
-            if not files:
-                continue
-            after = self._diagnosed(files, names=False)
-            if showing.better(before, after) if wrong else showing.no_worse(before, after):
-                return chosen, files, after
-        return None
+    def _ruled(self, diagnosis: Diagnosis) -> Ruled:
+        """What the rules find in the program with the changes made so far."""
+        return Ruled(self._sources(diagnosis), self._options, self._root)
 
     def _sources(self, diagnosis: Diagnosis) -> list[SourceFile]:
-        found = []
-        paths = {self._root / path for path in diagnosis.loaded}
+        paths = set(diagnosis.loaded)
         script = self._command.script
-        if script is not None and script.is_file() and script.resolve() not in {path.resolve() for path in paths}:
+        if script is not None and script.is_file() and (place := below(script, self._root)) is not None:
             # A process that ends early, or a notebook, does not tell of it.
-            paths.add(script)
+            paths.add(place)
+        found = []
         for path in sorted(paths):
             try:
-                found.append(self._read(path))
+                found.append(self._source(path))
             except SourceError:
                 # The rules skip files that cannot be read.
                 continue
         return found
 
-    def _mended(self, fault: Fault, before: Diagnosis, first: _Kept | None) -> Diagnosis | None:
-        """The diagnosis after the best proven change for ``fault``, of which ``first`` may be one; None if there is
-        none."""
-        kept = [] if first is None else [first]
-        priced: list[_Kept] = []
-        trials = self._trials(fault)
-        left = _TRIALS if first is None else _BESIDE
-        self._runner.ahead = self._asked(fault, trials[:left])
-        for candidate, files in trials:
-            if not left or len(kept) + len(priced) == _CHOICES:
+    def _mended(self, fault: Fault, before: Diagnosis) -> Diagnosis | None:
+        """The diagnosis after the best proven change for ``fault``; None if there is none."""
+        search = _Search(fault, before)
+        trials = self._trials(fault, before.loaded)
+        ruled = self._ruled(before)
+        chosen = itertools.islice(ruled.trials(fault), _RULED)
+        first = list(itertools.islice(chosen, 1))
+        self._runner.ahead = self._asked(fault, [*first, *trials[: _BESIDE if first else _TRIALS]])
+        for some in itertools.chain(first, chosen):
+            self._judge(search, some, by_rules=True)
+            if search.kept:
+                fewest = ruled.fewest(some, lambda files: self._helps(search, files)) if len(some.groups) > 1 else some
+                if len(fewest.groups) < len(some.groups):
+                    search.kept.clear()
+                    self._judge(search, fewest, by_rules=True)
                 break
-            if any(files == one.files or candidate.way in one.ways for one in (*kept, *priced)):
+            if search.uncovering and (mended := self._behind(search, *search.uncovering.pop())) is not None:
+                return mended
+        left = _BESIDE if search.kept or self._unproved else _TRIALS
+        for written in trials:
+            if not left or len(search.kept) + len(search.priced) == _CHOICES:
+                break
+            if any(written.files == one.files or written.ways & one.ways for one in (*search.kept, *search.priced)):
                 continue
             left -= 1
-            self._tell(f"trying: {candidate.title}")
-            proof, trouble = self._proved(files, candidate) if showing.verified(fault, candidate) else ((), "")
-            after = self._diagnosed(files, names=False)
-            if not showing.helps(fault, before, after):
-                proof, trouble = (), f"it does not help: {after.faults[0].headline if after.faults else after.reason}"
-            elif not showing.verified(fault, candidate):
-                proof, trouble = self._compared(fault, before, after, candidate, kept)
-            one = self._kept(candidate.title, candidate.meaning, proof, files, after)
-            one = replace(one, ways=frozenset({candidate.way} - {""}))
-            if not trouble:
-                kept.append(one)
-            elif price := showing.price(fault, before, after):
-                gone = "the fault is gone, and the first loss is the same"
-                priced.append(replace(one, repair=replace(one.repair, proof=(gone,), price=price)))
-            else:
-                self._refused.append(Refused(candidate.title, trouble))
-        if not kept:
-            self._refused += [
-                Refused(one.repair.title, f"it mends the fault, but {one.repair.price}") for one in priced
-            ]
+            self._judge(search, written)
+        for trial, after in search.uncovering[:_FOLLOWED]:
+            if not search.kept and (mended := self._behind(search, trial, after)) is not None:
+                return mended
+        return self._picked(search)
+
+    def _helps(self, search: _Search, files: Files) -> bool:
+        return showing.helps(search.fault, search.before, self._diagnosed(files, names=False))
+
+    def _judge(self, search: _Search, trial: _Trial, *, by_rules: bool = False) -> None:
+        """Run the program with ``trial``, and file it under what that shows. Of what ``by_rules`` is tried it is not
+        said that it does not help: it may never have been meant to."""
+        fault, before, candidate = search.fault, search.before, trial.candidate
+        self._tell(f"trying: {candidate.title}")
+        verified = showing.verified(fault, candidate)
+        proof, trouble = self._proved(trial.files, candidate) if verified else ((), "")
+        after = self._diagnosed(trial.files, names=False)
+        helps = showing.helps(fault, before, after)
+        if not helps:
+            if verified and showing.uncovers(fault, before, after):
+                search.uncovering.append((trial, after))
+            proof, trouble = (), _no_help(after)
+        elif not verified:
+            # What went before it is proved only by a verification.
+            why = "it cannot be verified with what went before it"
+            proof, trouble = ((), why) if self._unproved else self._compared(search, after, candidate)
+        one = self._kept(candidate, proof, trial.files, after, trial.ways)
+        if not trouble:
+            search.kept.append(one)
+        elif not self._unproved and (price := showing.price(fault, before, after)):
+            gone = "the fault is gone, and the first loss is the same"
+            search.priced.append(replace(one, repair=replace(one.repair, proof=(gone,), price=price)))
+        elif helps or not by_rules:
+            search.refuse(candidate, trouble)
+
+    def _picked(self, search: _Search) -> Diagnosis | None:
+        """Go on with the best of the changes that were kept."""
+        self._refused += search.refused
+        if not search.kept:
+            why = "it mends the fault, but"
+            self._refused += [Refused(one.repair.title, f"{why} {one.repair.price}") for one in search.priced]
             return None
         # Of equals the first one: candidates come in the order in which people would want them.
-        best = max(kept, key=lambda one: (-len(one.after.faults), one.after.measures.learning))
-        others = tuple(one.repair for one in (*kept, *priced) if one is not best)
+        best = max(search.kept, key=lambda one: (-len(one.after.faults), one.after.measures.learning, -one.parts))
+        others = tuple(one.repair for one in (*search.kept, *search.priced) if one is not best)
         self._repairs.append(replace(best.repair, others=others))
         self._files = dict(best.files)
         return best.after
 
-    def _trials(self, fault: Fault) -> list[_Trial]:
-        return [_Trial(each, files) for each in candidates(fault, self._source) if (files := self._with(each))]
+    def _behind(self, search: _Search, trial: _Trial, after: Diagnosis) -> Diagnosis | None:
+        """Go on with ``trial``, which removes the fault and uncovers another: the diagnosis once that is mended too,
+        and both are proved together; None, and nothing is changed, where that fails."""
+        if len(self._unproved) == _DEPTH:
+            return None
+        files, repairs, refused = self._files, list(self._repairs), list(self._refused)
+        seen = (
+            f"proved together with the next repair: the fault is gone, and behind it shows: {after.faults[0].headline}"
+        )
+        self._repairs.append(self._kept(trial.candidate, (seen,), trial.files, after, trial.ways).repair)
+        self._files = dict(trial.files)
+        self._unproved.append(trial.candidate)
+        named = self._diagnosed(self._files)
+        came = [fault for fault in showing.came(search.before, named) if fault.kind in showing.PROVABLE]
+        mended = self._mended(came[0], named) if came else None
+        self._unproved.pop()
+        if mended is None:
+            self._files, self._repairs, self._refused = files, repairs, refused
+            search.refuse(trial.candidate, _no_help(after))
+        return mended
+
+    def _trials(self, fault: Fault, loaded: Collection[str]) -> list[_Written]:
+        found = ((each, self._with(each)) for each in candidates(fault, self._source, loaded))
+        return [_Written(each, files, frozenset({each.way} - {""})) for each, files in found if files]
 
     def _asked(self, fault: Fault, trials: Sequence[_Trial]) -> Asked:
         """What the verifications of ``trials`` will ask of the original, so that one run of it answers all."""
         wanted = Asked()
-        for candidate, files in trials:
-            if showing.verified(fault, candidate):
-                with self._rewriter(files, candidate) as rewriter:
+        for trial in trials:
+            if showing.verified(fault, trial.candidate):
+                with self._rewriter(trial.files, trial.candidate) as rewriter:
                     wanted |= asked_of(self._runner, rewriter, rewriter.all())
         return wanted
 
-    def _compared(
-        self, fault: Fault, before: Diagnosis, after: Diagnosis, candidate: Candidate, kept: Sequence[_Kept]
-    ) -> tuple[tuple[str, ...], str]:
-        """The proof, by diagnoses, that a change removes ``fault``; the second value says why there is none."""
+    def _compared(self, search: _Search, after: Diagnosis, candidate: Candidate) -> tuple[tuple[str, ...], str]:
+        """The proof, by diagnoses, that a change removes the fault; the second value says why there is none."""
         if candidate.summed:
-            return showing.as_sum([one.after.measures for one in kept], after.measures)
-        return showing.shown(fault, before, after)
+            return showing.as_sum([one.after.measures for one in search.kept], after.measures)
+        return showing.shown(search.fault, search.before, after)
 
     def _with(self, candidate: Candidate) -> Files | None:
         """The program with ``candidate`` made; None where a file cannot hold it."""
@@ -320,7 +336,9 @@ class Fixer:
     @contextlib.contextmanager
     def _rewriter(self, files: Files, candidate: Candidate) -> Iterator[HandRewriter]:
         """Makes all changes so far, and ``candidate``, in the tree as it is."""
-        rule = "rebuild" if candidate.fresh and not self._files else RULE
+        proved = len(self._repairs) > len(self._unproved)
+        fresh = any(each.fresh for each in (*self._unproved, candidate))
+        rule = "rebuild" if fresh and not proved else RULE
         with tempfile.TemporaryDirectory(prefix="codemod-fix-") as folder:
             for path, data in files.items():
                 place = Path(folder) / path
@@ -351,8 +369,14 @@ class Fixer:
             runner=self._runner,
         )
 
-    def _kept(self, title: str, meaning: str, proof: tuple[str, ...], files: Files, after: Diagnosis) -> _Kept:
+    def _kept(
+        self, candidate: Candidate, proof: tuple[str, ...], files: Files, after: Diagnosis, ways: Collection[str]
+    ) -> _Kept:
         pairs = [(self._source(path), source_from_bytes(data, path)) for path, data in files.items()]
         diff = unified_text(change for old, new in pairs for change in old.shown(old.text, new.text))
-        repair = Repair(title, meaning, proof, diff, after.measures)
-        return _Kept(repair, dict(files), after)
+        repair = Repair(candidate.title, candidate.meaning, proof, diff, after.measures)
+        return _Kept(repair, dict(files), after, frozenset(ways), candidate.parts)
+
+
+def _no_help(after: Diagnosis) -> str:
+    return f"it does not help: {after.faults[0].headline if after.faults else after.reason}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from verify.diagnosis.model import Fault
@@ -42,7 +42,8 @@ def attached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
             stacked += [(node, code) for node, code in lists[path] if (node.lineno, node.col_offset) not in here]
             deep = [(node, _uncut_inside(node)) for node, _, _ in chosen]
             for changes in [plain, *(each for each in (stacked, deep) if each != plain)]:
-                yield Candidate(f"leave out {what}", _LEARNS, _without_idle(file, file.replaced_all(changes)))
+                title, whole = f"leave out {what}", _without_idle(file, file.replaced_all(changes))
+                yield Candidate(title, _LEARNS, whole, title, parts=len(chosen))
 
 
 def _cuts(statement: ast.stmt) -> list[tuple[ast.expr, ast.expr, str]]:
@@ -236,23 +237,37 @@ def _off(node: ast.expr) -> bool:
     return isinstance(called, (ast.Name, ast.Attribute)) and ast.unparse(called).rpartition(".")[2] in _OFF
 
 
-def registered(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+def registered(fault: Fault, texts: Texts, loaded: Iterable[str] = ()) -> Iterator[Candidate]:
     """Make a list of layers one that its module registers."""
     parameters, paths = fault.clue("parameters"), dict.fromkeys(c.site.path for c in fault.clues if c.site is not None)
     if parameters is None:
         return
+    paths |= dict.fromkeys(loaded)
     attributes = {found[1] for name in parameters.name.split(", ") if (found := _LISTED.search(name))}
     for path in paths:
         file = Text(path, texts)
         for node in ast.walk(file.tree):
             for target, value in _pairs(node):
-                listed = isinstance(value, (ast.List, ast.ListComp, ast.Dict, ast.DictComp))
-                if not isinstance(target, ast.Attribute) or target.attr not in attributes or not listed:
+                name = _registering(value, file)
+                if not isinstance(target, ast.Attribute) or target.attr not in attributes or not name:
                     continue
-                name = "ModuleDict" if isinstance(value, (ast.Dict, ast.DictComp)) else "ModuleList"
                 title = f"hold {target.attr} in a {name} at {file.at(value.lineno)}"
                 code = f"{_torch_nn(file)}.{name}({file.segment(value)})"
                 yield Candidate(title, "parameters() finds its layers", file.replaced(value, code))
+
+
+def _registering(value: ast.expr, file: Text) -> str:
+    """The container of torch for a list, tuple or dictionary of layers, or for a variable that holds one; empty for
+    what is neither."""
+    if isinstance(value, ast.Name):
+        made = [other for node in ast.walk(file.tree) for target, other in _pairs(node) if _is_name([target], value.id)]
+        found = {_registering(other, file) for other in made if not isinstance(other, ast.Name)}
+        return found.pop() if len(found) == 1 else ""
+    called = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""
+    if isinstance(value, (ast.Dict, ast.DictComp)) or called == "dict":
+        return "ModuleDict"
+    listed = isinstance(value, (ast.List, ast.ListComp, ast.Tuple)) or called in ("list", "tuple")
+    return "ModuleList" if listed else ""
 
 
 def _pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:

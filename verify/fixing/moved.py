@@ -27,7 +27,7 @@ def rebuilt_in_loop(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         if not isinstance(loop, (ast.For, ast.While)) or loop.body[0].lineno == loop.lineno:
             continue
         moved = _with_dependents(statement, behind[: behind.index(loop)])
-        if moved is not None:
+        if moved is not None and not _summed(moved, loop, file):
             title = f"build {file.segment(targets(statement)[0])} in each turn of the loop at {file.at(loop.lineno)}"
             files = file.moved(moved, loop.body[0], before=True)
             yield Candidate(title, EACH_STEP, files, "rebuild", fresh=True)
@@ -68,6 +68,23 @@ def _with_dependents(statement: ast.stmt, behind: list[ast.stmt]) -> list[ast.st
             moved.append(each)
             given |= fresh
     return moved
+
+
+def _summed(moved: list[ast.stmt], loop: ast.For | ast.While, file: Text) -> bool:
+    """Whether the loop adds to what ``moved`` begin, and something behind it reads the sum."""
+    begun = set().union(*map(_given, moved))
+    added = {
+        node.target.id
+        for node in ast.walk(loop)
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
+    }
+    behind = [node for node in ast.walk(file.function(loop) or file.tree) if getattr(node, "lineno", 0) > _end(loop)]
+    read = {node.id for node in behind if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return bool(begun & added & read)
+
+
+def _end(statement: ast.stmt) -> int:
+    return statement.end_lineno or statement.lineno
 
 
 def _given(statement: ast.stmt) -> set[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from verify.diagnosis.evidence import size
 from verify.diagnosis.reports.json import content
-from verify.fixing.fix import Fixed, Repair
+from verify.fixing.repairs import Fixed, Repair
 
 VERSION = 1
 _ROWS = ("does", "learns", "time", "memory", "losses")
@@ -82,6 +82,10 @@ def _standing(fixed: Fixed, written: bool) -> list[str]:
         lines = [f"nothing is wrong any more in {steps}" if fixed.repairs else f"nothing found in {steps}"]
     else:
         lines = [f"left: {fault.headline}: {fault.remedy}" for fault in after.faults]
+    if fixed.besides:
+        lines.append(
+            f"the rules also find, and this does not need: {', '.join(fixed.besides)} (codemod apply --verify)"
+        )
     if fixed.repairs:
         lines.append("written" if written else "nothing is written yet: --write does that")
     return lines
@@ -96,6 +100,7 @@ def as_json(fixed: Fixed, *, written: bool) -> str:
         "before": content(fixed.before),
         "after": content(fixed.after),
         "repairs": [_repair(repair) for repair in fixed.repairs],
+        "besides": list(fixed.besides),
         "refused": [{"title": one.title, "why": one.why} for one in fixed.refused],
     }
     return json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -7,8 +7,10 @@ import ast
 from collections.abc import Iterator
 
 from verify.diagnosis.model import Clue, Fault
-from verify.fixing.clues import Candidate, base, keys, place_of, targets, within_a_step
+from verify.fixing.clues import Candidate, base, keys, place_of, same_place, targets, within_a_step
 from verify.fixing.texts import Text, Texts
+
+_CARRIED = "the step uses the value of the earlier one, and learns from its own graph alone"
 
 
 def read_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
@@ -19,15 +21,15 @@ def read_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     file, statement = place
     found = list(_reads(statement, carrier, file))
     if found:
-        changes = [(node, _detached(node, carrier, file)) for node in found]
+        changes = [
+            (node, _detached(node, file, several=keys(carrier.name) > keys(file.segment(node)))) for node in found
+        ]
         title = f"read {file.segment(found[0])} without its graph at {file.at(found[0].lineno)}"
-        meaning = "the step uses the value of the earlier one, and learns from its own graph alone"
-        yield Candidate(title, meaning, file.replaced_all(changes), "cut")
+        yield Candidate(title, _CARRIED, file.replaced_all(changes), "cut")
 
 
-def _detached(node: ast.expr, carrier: Clue, file: Text) -> str:
+def _detached(node: ast.expr, file: Text, *, several: bool) -> str:
     code = file.segment(node)
-    several = keys(carrier.name) > keys(code)
     kind = f"{code}._make" if file.has_records else "tuple"
     return f"{kind}(part.detach() for part in {code})" if several else f"{code}.detach()"
 
@@ -64,7 +66,24 @@ def _reads(statement: ast.stmt, carrier: Clue, file: Text) -> Iterator[ast.expr]
             stack += ast.iter_child_nodes(node)
 
 
+def kept_elsewhere(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """Detach a state where a line keeps it under another name than that of the line which takes it up."""
+    carrier = fault.clue("carrier")
+    if carrier is None or within_a_step(fault):
+        return
+    for path in dict.fromkeys(clue.site.path for clue in fault.clues if clue.site is not None):
+        file = Text(path, texts)
+        for node in (node for node in ast.walk(file.tree) if isinstance(node, ast.Assign)):
+            target, value = node.targets[0], node.value
+            code = file.segment(target)
+            name = next((each for each in carrier.also if same_place(code, each)), "")
+            # What makes the state is another matter: there it has the name that it is taken up by.
+            plain = isinstance(value, (ast.Name, ast.Attribute, ast.Subscript))
+            if name and plain and not isinstance(target, ast.Name):
+                title = f"keep {code} without its graph at {file.at(node.lineno)}"
+                whole = _detached(value, file, several=keys(name) > keys(code))
+                yield Candidate(title, _CARRIED, file.replaced(value, whole), "cut")
+
+
 def _is_carrier(code: str, carrier: Clue) -> bool:
-    """Compares the last name and the number of keys: objects and indices may be named differently elsewhere."""
-    same = base(code).rpartition(".")[2] == base(carrier.name).rpartition(".")[2]
-    return same and base(code) != "" and 0 <= keys(carrier.name) - keys(code) <= 1
+    return base(code) != "" and same_place(code, carrier.name)

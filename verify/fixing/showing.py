@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from verify.diagnosis.model import Diagnosis, Fault, Kind, Measures
-from verify.fixing.clues import Candidate
+from verify.fixing.clues import Candidate, base
 
 #: Parameters that are named; what the order of a sum makes of a loss.
 _SHOWN = 4
@@ -17,6 +18,13 @@ PROVABLE = frozenset({Kind.SECOND_BACKWARD, Kind.CHANGED_IN_PLACE, Kind.GROWING_
 SHOWABLE = frozenset(
     {Kind.NO_GRADIENT, Kind.OTHER_DEVICE, Kind.LOSS_CUT_OFF, Kind.NOT_IN_OPTIMIZER, Kind.NEVER_CLEARED}
 )
+#: The clues of a fault that every run tells, and that a change elsewhere leaves as they are.
+_LINES: dict[Kind, tuple[str, ...]] = {
+    Kind.SECOND_BACKWARD: ("cause", "consumer", "freed by"),
+    Kind.CHANGED_IN_PLACE: ("saved by",),
+}
+#: What grows where values without a graph are kept.
+_VALUES = frozenset({Kind.GROWING_TENSORS, Kind.GROWING_CONTAINER})
 
 
 def verified(fault: Fault, candidate: Candidate) -> bool:
@@ -93,15 +101,51 @@ def helps(fault: Fault, before: Diagnosis, after: Diagnosis) -> bool:
 
 def better(before: Diagnosis, after: Diagnosis) -> bool:
     """Whether a fault is gone, none was added, and the program gets at least as far."""
-    return len(_harm(after)) < len(_harm(before)) and no_worse(before, after)
+    return len(_left(before, after)) < len(_harm(before)) and no_worse(before, after)
 
 
 def no_worse(before: Diagnosis, after: Diagnosis) -> bool:
     """Whether no fault was added, and the program gets at least as far."""
-    old, new = _harm(before), _harm(after)
+    old, new = _harm(before), _left(before, after)
     if after.reason and not before.reason:
         return False
     return len(new) <= len(old) and not set(new) - set(old) and after.backwards >= before.backwards
+
+
+def uncovers(fault: Fault, before: Diagnosis, after: Diagnosis) -> bool:
+    """Whether ``fault`` is gone, the program gets at least as far, and another one shows, which it may have hidden."""
+    if fault.kind not in PROVABLE or after.reason or after.backwards < before.backwards:
+        return False
+    return _marks(fault) not in map(_marks, after.faults) and bool(came(before, after))
+
+
+def came(before: Diagnosis, after: Diagnosis) -> list[Fault]:
+    """The faults of ``after`` that a run can show to be gone and that ``before`` does not have."""
+    old = set(map(_marks, before.faults))
+    return [fault for fault in wrong(after) if _marks(fault) not in old]
+
+
+def _marks(fault: Fault) -> tuple[object, ...]:
+    """What tells a fault from others of its kind: the text of the lines that any run knows, and who holds it."""
+    roles = _LINES.get(fault.kind, ())
+    lines = tuple(clue.source for clue in fault.clues if clue.role in roles)
+    holders = fault.clues if fault.kind is Kind.GROWING_GRAPH else ()
+    names = tuple(clue.name for clue in holders if clue.role == "carrier")
+    return fault.kind, lines, names
+
+
+def _left(before: Diagnosis, after: Diagnosis) -> list[Kind]:
+    """The faults that count after a change: a container whose graphs are gone kept their values before as well."""
+    graphs = {_holder(fault) for fault in before.faults if fault.kind is Kind.GROWING_GRAPH}
+    gone = graphs - {_holder(fault) for fault in after.faults if fault.kind is Kind.GROWING_GRAPH}
+    kept = [fault for fault in after.faults if fault.kind in _VALUES and _holder(fault) in gone]
+    return _harm(replace(after, faults=tuple(fault for fault in after.faults if fault not in kept)))
+
+
+def _holder(fault: Fault) -> str:
+    """The last name of the container that grows."""
+    carrier = fault.clue("carrier")
+    return "" if carrier is None else base(carrier.name).rpartition(".")[2]
 
 
 def _harm(diagnosis: Diagnosis) -> list[Kind]:

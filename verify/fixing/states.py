@@ -301,6 +301,15 @@ def _used_beside(target: ast.expr, statement: ast.stmt, file: Text) -> bool:
 def _begins_with_none(target: ast.expr, file: Text) -> bool:
     last = file.segment(target).rpartition(".")[2]
     for node in ast.walk(file.tree):
+        if isinstance(node, ast.arguments) and isinstance(target, ast.Name):
+            arguments = [*node.posonlyargs, *node.args]
+            given = zip(
+                [*reversed(arguments), *node.kwonlyargs],
+                [*reversed(node.defaults), *[None] * (len(arguments) - len(node.defaults)), *node.kw_defaults],
+                strict=True,
+            )
+            if any(argument.arg == last and _is_none(default) for argument, default in given):
+                return True
         if not isinstance(node, ast.Assign):
             continue
         for each in node.targets:
@@ -310,7 +319,10 @@ def _begins_with_none(target: ast.expr, file: Text) -> bool:
                 else [(each, node.value)]
             )
             for name, value in pairs:
-                empty = isinstance(value, ast.Constant) and value.value is None
-                if empty and file.segment(name).rpartition(".")[2] == last:
+                if _is_none(value) and file.segment(name).rpartition(".")[2] == last:
                     return True
     return False
+
+
+def _is_none(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None

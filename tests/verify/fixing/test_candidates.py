@@ -779,3 +779,90 @@ def test_an_optimizer_is_made_behind_what_replaces_its_parameters() -> None:
     (found,) = offered(Kind.NOT_IN_OPTIMIZER, text, parameters, step)
     assert found.files["t.py"].splitlines()[:2] == ["net.head = Linear(1, 1)", "opt = SGD(net.parameters())"]
     assert offered(Kind.NOT_IN_OPTIMIZER, text, replace(parameters, name="net.body.weight"), step) == []
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "layers = []\n        layers.append(nn.Linear(1, 1))\n        self.a = layers",
+        "self.a = list(map(make, sizes))",
+        "self.a = (nn.Linear(1, 1), nn.ReLU())",
+    ],
+)
+def test_layers_are_registered_whatever_lists_them_and_wherever_their_class_is(made: str) -> None:
+    model = f"from torch import nn\nclass N:\n    def __init__(self):\n        {made}\n"
+    texts = {"t.py": "opt.step()\n", "model.py": model}
+    sources = {path: source_from_bytes(text.encode(), path) for path, text in texts.items()}
+    clues = (Clue("parameters", name="net.a[0].weight"), Clue("step", at(1)))
+    fault = Fault(Kind.NOT_IN_OPTIMIZER, "", None, clues)
+    (found,) = candidates(fault, sources.__getitem__, ["t.py", "model.py"])
+    assert "self.a = nn.ModuleList(" in found.files["model.py"]
+    assert candidates(fault, sources.__getitem__) == []
+
+
+@pytest.mark.parametrize(
+    "made", ["self.a = nn.ModuleList(x)", "self.a = make()", "self.a = a", "a = []\n        a = {}\n        self.a = a"]
+)
+def test_what_is_registered_or_may_be_no_list_is_left_alone(made: str) -> None:
+    text = f"from torch import nn\nclass N:\n    def __init__(self):\n        {made}\n"
+    assert offered(Kind.NOT_IN_OPTIMIZER, text, Clue("parameters", name="net.a[0].weight"), Clue("step", at(4))) == []
+
+
+@pytest.mark.parametrize("argument", ["state=None", "*, state=None", "n=1, /, state=None"])
+def test_a_state_that_is_none_by_default_is_cut_once_there_is_one(argument: str) -> None:
+    text = f"def forward(self, x, {argument}):\n    y, state = self.rnn(x, state)\n    return y, state\n"
+    clues = (Clue("cause", at(2)), Clue("carrier", name="state"), Clue("consumer", at(2)))
+    (found,) = [each for each in offered(Kind.SECOND_BACKWARD, text, *clues) if "taken up" in each.title]
+    assert "    if state is not None:\n        state = state.detach()\n" in found.files["t.py"]
+    plain = text.replace("state=None", "state=0")
+    (found,) = [each for each in offered(Kind.SECOND_BACKWARD, plain, *clues) if "taken up" in each.title]
+    assert "    state = state.detach()\n    y, state" in found.files["t.py"]
+
+
+KEPT = """
+out, state = model(x, self.memory["h"])
+loss.backward()
+self.memory["h"] = state
+self.memory["seen"] = count
+memory = state
+self.memory["h"] = model.begin()
+"""
+
+
+@pytest.mark.parametrize(
+    ("also", "added"),
+    [
+        ("self.memory['h']", 'self.memory["h"] = state.detach()'),
+        ("t.memory['h'][1]", 'self.memory["h"] = tuple(part.detach() for part in state)'),
+    ],
+)
+def test_a_state_is_cut_where_it_is_kept_under_another_name(also: str, added: str) -> None:
+    clues = (Clue("cause", at(1)), Clue("carrier", name="state", also=(also,)), Clue("consumer", at(1)))
+    found = offered(Kind.SECOND_BACKWARD, KEPT, *clues, Clue("freed by", at(2)))
+    kept = [each.files["t.py"].splitlines()[2] for each in found if each.title.startswith("keep self.memory")]
+    assert kept == [added]
+
+
+@pytest.mark.parametrize("also", ["self.memory['other']", "self.cells['h']", "self.memory['h'][0][1]"])
+def test_what_is_kept_elsewhere_is_no_carrier(also: str) -> None:
+    clues = (Clue("cause", at(1)), Clue("carrier", name="state", also=(also,)), Clue("consumer", at(1)))
+    found = offered(Kind.SECOND_BACKWARD, KEPT, *clues, Clue("freed by", at(2)))
+    assert not any(each.title.startswith("keep self.memory") for each in found)
+
+
+SUM = """
+def f():
+    loss = torch.zeros(1)
+    for x in data:
+        loss += net(x).sum()
+        loss.backward()
+    print({})
+"""
+
+
+def test_a_sum_that_is_read_behind_its_loop_is_not_begun_in_it() -> None:
+    clues = (Clue("cause", at(4)), Clue("carrier", name="loss", function="f"), Clue("consumer", at(4)))
+    for read, wanted in (("loss.item()", False), ("0", True)):
+        found = offered(Kind.SECOND_BACKWARD, SUM.format(read), *clues, Clue("freed by", at(5)))
+        assert any("in each turn" in each.title for each in found) is wanted
+        assert any(each.title.startswith("detach loss after") for each in found)

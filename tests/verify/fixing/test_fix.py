@@ -14,7 +14,8 @@ from tests.verify.fixing.seeds import SEEDS, STORIES, Seed
 from tests.verify.zygote import ForkedPlace
 from verify.diagnosis.reports.text import render
 from verify.fixing import report
-from verify.fixing.fix import Fixed, Fixer
+from verify.fixing.fix import Fixer
+from verify.fixing.repairs import Fixed, Repair
 from verify.running.settings import Command, Settings
 
 pytestmark = pytest.mark.slow
@@ -103,9 +104,131 @@ for step in range(4):
 """
 
 
-def test_what_the_rules_know_is_proposed_where_no_error_and_no_growth_shows(tmp_path: Path) -> None:
+def test_what_the_rules_know_is_proposed_where_nothing_is_wrong(tmp_path: Path) -> None:
+    result = fixed(SURPLUS.partition("net.eval()")[0], tmp_path)
+    (repair,) = result.repairs
+    assert changed(repair) == ["loss.backward()"]
+    assert "surplus-retain-graph" in " ".join(repair.proof)
+
+
+def test_waste_is_mended_and_what_has_nothing_to_do_with_it_is_named(tmp_path: Path) -> None:
     result = fixed(SURPLUS, tmp_path)
     (repair,) = result.repairs
-    added = [line[1:].strip() for line in repair.diff.splitlines() if line.startswith("+")]
-    assert "loss.backward()" in added
-    assert "surplus-retain-graph" in " ".join(repair.proof)
+    assert changed(repair)[0] == "with torch.no_grad():"
+    assert "loss.backward()" not in changed(repair)
+    assert result.besides == ("surplus-retain-graph at train.py:8",)
+
+
+CARRIED = """
+import torch
+net, head = torch.nn.LSTM(4, 8), torch.nn.Linear(8, 1)
+parameters = [*net.parameters(), *head.parameters()]
+optimizer = torch.optim.SGD(parameters, 0.1)
+state, total = None, 0
+for step in range(14):
+    out, state = net(torch.randn(5, 2, 4), state)
+    loss = head(out).square().mean()
+    optimizer.zero_grad()
+    loss.backward({})
+    optimizer.step()
+    {}
+print(float(total))
+"""
+
+
+def changed(repair: Repair) -> list[str]:
+    """The lines that a repair adds."""
+    lines = repair.diff.splitlines()
+    return [line[1:].strip() for line in lines if line.startswith("+") and not line.startswith("+++")]
+
+
+def test_each_fault_gets_a_change_of_its_own_and_they_are_proved_together(tmp_path: Path) -> None:
+    result = fixed(CARRIED.format("", "total += loss"), tmp_path)
+    assert result.status == 0
+    state, total = result.repairs
+    assert changed(state) == ["state = tuple(h.detach() for h in state)"]
+    assert changed(total) == ["total += loss.item()"]
+    assert "proved together" in state.proof[0]
+    assert "the error of the original" in total.proof[0]
+    assert "the graph stays flat" in total.proof[0]
+
+
+def test_what_a_repair_does_not_need_is_left_out_and_named(tmp_path: Path) -> None:
+    extra = "other = torch.nn.Linear(4, 1)\nother(torch.randn(2, 4)).sum().backward(retain_graph=True)\n"
+    result = fixed(CARRIED.format("", "total += loss.item()") + extra, tmp_path)
+    (state,) = result.repairs
+    assert changed(state) == ["state = tuple(h.detach() for h in state)"]
+    assert result.besides == ("surplus-retain-graph at train.py:17",)
+    shown = report.text(result, written=False)
+    assert "the rules also find, and this does not need: surplus-retain-graph at train.py:17" in shown
+    assert json.loads(report.as_json(result, written=False))["besides"] == list(result.besides)
+
+
+TWICE = """
+import torch
+body, gate, head = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*body.parameters(), *gate.parameters(), *head.parameters()], 0.1)
+for step in range(8):
+    x = torch.randn(3, 4)
+    h = torch.sigmoid(body(x))
+    g = torch.tanh(gate(x))
+    h *= 0.5
+    g.mul_(h).add_(1)
+    loss = head(h + g).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_one_error_may_hide_the_next(tmp_path: Path) -> None:
+    result = fixed(TWICE, tmp_path)
+    assert result.status == 0
+    made = [line for repair in result.repairs for line in changed(repair)]
+    assert sorted(made) == ["g = g.mul(h).add(1)", "h = h * 0.5"]
+
+
+TWO_OPTIMIZERS = """
+import torch
+encoder, decoder = torch.nn.Linear(6, 3), torch.nn.Linear(3, 6)
+first, second = (torch.optim.SGD(net.parameters(), 0.1) for net in (encoder, decoder))
+for step in range(8):
+    x = torch.randn(4, 6)
+    z = encoder(x)
+    error = (decoder(z) - x).square().mean()
+    penalty = z.square().mean() + error
+    second.zero_grad()
+    error.backward()
+    second.step()
+    first.zero_grad()
+    penalty.backward()
+    first.step()
+"""
+
+
+def test_a_change_that_makes_another_one_necessary_is_followed(tmp_path: Path) -> None:
+    result = fixed(TWO_OPTIMIZERS, tmp_path)
+    assert result.status == 0
+    text = result.files["train.py"].decode()
+    kept, stepped = result.repairs
+    assert changed(kept) == ["error.backward(retain_graph=True)"]
+    assert text.index("penalty.backward()") < text.index("second.step()")
+    assert "the error of the original" in stepped.proof[0]
+
+
+def test_where_what_is_uncovered_stays_nothing_is_changed(tmp_path: Path) -> None:
+    text = CARRIED.format("", "atexit.register(str, loss * 1)").replace("import torch", "import atexit, torch", 1)
+    result = fixed(text, tmp_path)
+    assert (result.status, result.repairs, result.files) == (1, (), {})
+    assert any("grows" in one.why for one in result.refused)
+
+
+def test_graphs_go_though_their_values_stay(tmp_path: Path) -> None:
+    text = CARRIED.format("", "state = None\n    kept.append(out)").replace(
+        "state, total =", "kept = []\nstate, total ="
+    )
+    result = fixed(text.replace("torch.randn(5, 2, 4)", "torch.randn(64, 16, 4)"), tmp_path)
+    (repair,) = result.repairs
+    assert changed(repair) in (["kept.append(out.detach())"], ["out = out.detach()"])
+    assert [fault.kind.value for fault in result.after.faults] == ["growing-tensors"]
+    assert result.status == 1

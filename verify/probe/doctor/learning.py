@@ -45,7 +45,8 @@ class Learning:
         self._calls: dict[tuple[Any, ...], list[Any]] = {}
         #: id of each leaf: the number of the last backward that came to it.
         self._last: dict[int, int] = {}
-        #: id of each parameter: how many backwards there were when its gradient was looked at, and found to be zero.
+        #: id of each parameter whose gradient was zero when last looked at: how many backwards there were when the
+        #: looks that found it so began.
         self._zero: dict[int, int] = {}
         #: Of those that were looked at, the ones that had another gradient than zero.
         self._moved: set[int] = set()
@@ -86,10 +87,10 @@ class Learning:
         """Note which gradients are zero: two ways to a parameter can take each other's gradients away."""
         for parameter in held:
             if parameter.grad is not None and not parameter.grad.is_sparse:
-                self._zero.pop(id(parameter), None)
                 if _clear(parameter):
-                    self._zero[id(parameter)] = self._count
+                    self._zero.setdefault(id(parameter), self._count)
                 else:
+                    self._zero.pop(id(parameter), None)
                     self._moved.add(id(parameter))
 
     def stepped(self, index: int, site: Any) -> None:
@@ -166,7 +167,7 @@ class Learning:
     def _taught(self, meant: set[int], named: dict[int, Any]) -> dict[str, Any]:
         """How many of ``meant`` backwards still gave gradients in the second half of the run, and who others are."""
         half = self._count // 2
-        late = {key for key in meant if self._last.get(key, -1) >= half and self._zero.get(key, -1) <= half}
+        late = {key for key in meant if self._last.get(key, -1) >= half and self._zero.get(key, half + 1) > half}
         idle = sorted(named[key][0] for key in meant - late if key in named)
         return {"meant": len(meant), "learning": len(late), "idle": idle[:_MOST]}
 
