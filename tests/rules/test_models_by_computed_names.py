@@ -134,6 +134,44 @@ def test_one_that_is_imported_and_remembers(tmp_path: Path, form: str) -> None:
     assert all(f.promise.value == "advice" for f in findings)
 
 
+REGISTRY = """
+def by_name(name):
+    if name not in globals():
+        raise NotImplementedError(name)
+    return globals()[name]
+"""
+
+
+def of_registry(folder: Path, *classes: str) -> list[str]:
+    """Promises of what is found where an imported file makes a class of its own by a name."""
+    train = TRAIN.format(imports="import registry", make="registry.by_name(name)()", own="")
+    return [f.promise.value for f in found(folder, RULE, train, registry="\n".join([*classes, REGISTRY]))]
+
+
+def test_classes_of_an_imported_file(tmp_path: Path) -> None:
+    assert of_registry(tmp_path, *(PLAIN.format(name=f"Net{i}", more="") for i in range(40))) == ["exact"]
+
+
+def test_classes_of_an_imported_file_beside_others(tmp_path: Path) -> None:
+    others = (f"class Data{i}:\n    def __init__(self, size=1):\n        self.size = size" for i in range(13))
+    assert of_registry(tmp_path, PLAIN.format(name="Net", more=""), *others) == ["exact"]
+
+
+def test_one_of_an_imported_file_that_remembers(tmp_path: Path) -> None:
+    many = [PLAIN.format(name=f"Net{i}", more="") for i in range(40)]
+    assert set(of_registry(tmp_path, *many, REMEMBERING.format(name="Other"))) <= {"advice"}
+
+
+def test_too_many_of_an_imported_file(tmp_path: Path) -> None:
+    many = [PLAIN.format(name=f"Net{i}", more="") for i in range(70)]
+    assert set(of_registry(tmp_path, *many)) <= {"advice"}
+
+
+def test_a_model_that_an_imported_file_holds_is_no_class(tmp_path: Path) -> None:
+    held = "\n".join([REMEMBERING.format(name="Other"), "kept = Other()"])
+    assert set(of_registry(tmp_path, PLAIN.format(name="Net", more=""), held)) <= {"advice"}
+
+
 @pytest.mark.parametrize(
     "make",
     [

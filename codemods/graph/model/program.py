@@ -372,7 +372,8 @@ class Tree:
                 return found
         if self.name and tail.startswith(f"{self.name}/"):
             return self.at(tail.removeprefix(f"{self.name}/"))
-        return None
+        # a library may have the name of a folder that is no package
+        return "__init__.py" if self.name == tail and "__init__.py" in self.relative_paths else None
 
     def resolve_relative(self, module: str | None, level: int, importer: PurePosixPath) -> str | None:
         """The same for ``from ..module import``: ``level`` dots."""

@@ -126,7 +126,10 @@ class Loading(Functions):
 
     def named_in(self, space: Namespace) -> dict[str, Value]:
         if not isinstance(space.of, TreeModule):
-            return super().named_in(space)
+            # what an import bound is no cell of this run
+            bound = () if space.of is not None else self.modules.globals.get(space.oid, ())
+            loaded = {name: value for name in bound if isinstance(value := self.s.get((space.oid, name)), Value)}
+            return {**loaded, **super().named_in(space)}
         names = self.modules.globals.get(space.oid, ())
         return {name: self.module_member(space.of, name) for name in names}
 

@@ -18,6 +18,7 @@ from codemods.graph.model.values import (
     Instance,
     Join,
     Module,
+    Optimizer,
     Parameters,
     Plain,
     Tensor,
@@ -27,8 +28,9 @@ from codemods.graph.model.values import (
 from codemods.graph.run.recording import Recording
 
 MAX_OPTIONS = 12
-MAX_MODULES = 32
-"""How many models, or functions and classes that make them, are kept apart: programs choose one by its name."""
+MAX_MODULES = 64
+"""How many objects of the tree, or functions and classes that make them, are kept apart: programs choose one of them by
+its name, and collections of algorithms have some forty."""
 
 
 class Joins(Recording):
@@ -48,7 +50,7 @@ class Joins(Recording):
             return options[0]
         if len(options) > MAX_OPTIONS:
             options = _without_alike(options)
-        if len(options) > (MAX_MODULES if all(map(_makes_models, options)) else MAX_OPTIONS):
+        if len(options) > (MAX_MODULES if all(map(_is_chosen, options)) else MAX_OPTIONS):
             nodes = [n for option in options for n in self.nodes_of(option)]
             several = self.unknown("several", self.phi(nodes, certain=False))
             several.shadow = self.shadow_of(options)
@@ -150,8 +152,8 @@ class Joins(Recording):
             self.s = joined
 
 
-def _makes_models(option: Value) -> bool:
-    return isinstance(option, (Module, Function, Class)) or (isinstance(option, Instance) and option.cls.is_module)
+def _is_chosen(option: Value) -> bool:
+    return isinstance(option, (Module, Function, Class, Instance, Optimizer))
 
 
 def _without_alike(options: list[Value]) -> list[Value]:
