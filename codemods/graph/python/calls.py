@@ -103,6 +103,8 @@ class Calls(MethodCalls):
                 result = self.call_function(member, args, at, receiver=instance)
             elif (layer := self.layer_of(instance)) is not None:
                 result = self.layer_output(layer, args, at)
+            elif self.wraps(instance):
+                result = self.wrapped_forward(instance, args, at)
             else:
                 nodes = [n for v in args.all() for n in self.nodes_of(v)] + self.parameter_leaves(instance)
                 result = self.unknown(instance.cls.name, self.node(at, NodeKind.MODULE, nodes, label="module"))

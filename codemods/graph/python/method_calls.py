@@ -9,6 +9,7 @@ from typing import Any
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.gradients import BACKWARD_METHODS, HOOKING_METHODS
+from codemods.graph.model.facts.layers import WRAPPING_LAYERS
 from codemods.graph.model.facts.libraries import BAR_METHODS
 from codemods.graph.model.kinds import CarrierKind, Escape, FunctionKind, Marked, NodeKind, PlainKind, UseKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
@@ -16,6 +17,7 @@ from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import (
     ARRAY,
     NONE,
+    NUMBER,
     TEXT,
     Class,
     Const,
@@ -276,20 +278,46 @@ class MethodCalls(Standard):
         if name in ("__init__", "__setattr__", "__init_subclass__"):
             return NONE
         if isinstance(target, Instance) and target.cls.is_module:
-            layer = self.layer_of(target)
-            if name in ("forward", "__call__") and layer is not None:
-                return self.layer_output(layer, args, at)
-            if name == "__getitem__" and layer is not None and args.positional:
-                return self.get_item(layer, args.positional[0], at)
-            if name == "forward":
-                nodes = [n for v in args.all() for n in self.nodes_of(v)] + self.parameter_leaves(target)
-                return self.unknown("forward", self.node(at, NodeKind.MODULE, nodes, label="forward"))
-            if name == "__getattr__" and args.positional:
-                return self.unknown("attribute")
-            return self.module_method(target, name, args, at)
+            return self._method_of_base(target, name, args, at)
         if name in ("__getattr__", "__getattribute__") and isinstance(target, Instance) and args.positional:
             return read_named(self, [target, args.positional[0]], at)
         return self.opaque(at, name, [*args.all(), target])
+
+    def _method_of_base(self, target: Instance, name: str, args: Arguments, at: ast.AST) -> Value:
+        """``super().name(...)`` of a module, where that is torch's."""
+        layer = self.layer_of(target)
+        if name in ("forward", "__call__") and layer is not None:
+            return self.layer_output(layer, args, at)
+        if name in ("forward", "__call__") and self.wraps(target):
+            return self.wrapped_forward(target, args, at)
+        if name == "__getitem__" and layer is not None and args.positional:
+            return self.get_item(layer, args.positional[0], at)
+        if name == "forward":
+            nodes = [n for v in args.all() for n in self.nodes_of(v)] + self.parameter_leaves(target)
+            return self.unknown("forward", self.node(at, NodeKind.MODULE, nodes, label="forward"))
+        if name == "__getattr__" and args.positional:
+            return self.unknown("attribute")
+        return self.module_method(target, name, args, at)
+
+    @staticmethod
+    def wraps(model: Instance) -> bool:
+        """Whether an object is of a class derived from ``DataParallel`` that leaves how the copies run to that."""
+        info = model.cls
+        return info.layer in WRAPPING_LAYERS and info.find("replicate") is None and info.find("parallel_apply") is None
+
+    def wrapped_forward(self, wrapper: Instance, args: Arguments, at: ast.AST) -> Value:
+        """The forward of such an object: that of its model, on parts of the batch that are gathered then."""
+        scatter, gather = wrapper.cls.find("scatter"), wrapper.cls.find("gather")
+        if isinstance(scatter, Function):
+            unseen = self.taken(at, Tuple((*args.keywords.values(), *args.more)), "scatter")
+            inputs: list[Value] = [Tuple(tuple(args.positional)), unseen, NUMBER]
+            parts = self.call_function(scatter, Arguments(None, inputs), at, receiver=wrapper)
+            args = Arguments(args.call, more=[self.taken(at, Tuple((*args.all(), parts)), "scatter")])
+        result = self.call_value(self.get_attribute(wrapper, "module", at), args, at)
+        if isinstance(gather, Function):
+            outputs: list[Value] = [Tuple((result,)), NUMBER]
+            return self.call_function(gather, Arguments(None, outputs), at, receiver=wrapper)
+        return result
 
     def _begin_unseen(self, target: Instance, args: Arguments, at: ast.AST) -> None:
         """``super().__init__(...)`` where that is not in the tree."""

@@ -21,6 +21,7 @@ from codemods.graph.model.facts.layers import (
     PAIR_STATE,
     RECURRENT,
     TUPLE_OUTPUT,
+    WRAPPING_LAYERS,
 )
 from codemods.graph.model.facts.libraries import KEEPING_NOTHING
 from codemods.graph.model.facts.memory import INPLACE_OF_LAYER, SHARING_LAYERS
@@ -157,6 +158,9 @@ class Layers(Tensors):
     def begin_layer(self, derived: Instance, args: Arguments, at: ast.AST) -> None:
         """What ``__init__`` of that class does to the object."""
         name = derived.cls.layer
+        model = args.get(0, "module") if name in WRAPPING_LAYERS else None
+        if model is not None:
+            self.set_attribute(derived, "module", model, at)
         if name not in BASE_LAYERS or derived.leaf is not None:
             return
         made = self.make_module(name, args, at)

@@ -116,6 +116,10 @@ TRANSPARENT_WRAPPERS = words(
 )
 """Calls that return their module or function, possibly wrapped; its forward builds the same graph."""
 
+WRAPPING_LAYERS = words("DataParallel parallel.DataParallel parallel.DistributedDataParallel")
+"""Those among them that classes derive from, by their names in ``torch.nn``: the model lies in ``module`` (their
+sources)."""
+
 LEAVING_WEIGHTS = words("torch.nn.utils.weight_norm torch.nn.utils.spectral_norm")
 """Of these, those after which each forward leaves the weight that it computed, with its graph, as an attribute
 (source: torch/nn/utils/weight_norm.py)."""
