@@ -244,6 +244,8 @@ def holds(expression: ast.expr, frame: Frame, node: Node) -> bool:
         c.kind is CarrierKind.ATTRIBUTE and c.name == expression.attr for c, _ in node.stores
     ):
         return True
+    if isinstance(expression, ast.Subscript) and node in frame.took.get(expression, ()):
+        return True
     return any(place.node is expression and place.frame is frame for place in node.place.chain())
 
 

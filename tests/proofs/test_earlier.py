@@ -27,6 +27,7 @@ WAYS = {
     "losses = [{loss}, net(x).mean()]": "losses[0]",
     "box.losses = {{'main': {loss}}}": "box.losses['main']",
     "older['main'] = {loss}": "older['main']",
+    "losses = ({loss}, net(x).mean())": "losses[0]",
 }
 HEAD = LEARNING + "\nclass Box:\n    pass\n\nbox = Box()\nolder = {}\nseen = []\nlog = {}\n"
 RULES = ("attached-loss-history", "attached-loss-total")
@@ -68,6 +69,8 @@ def test_what_a_dict_had_before_is_walked_by_the_dict(
         ("seen.append({'main': losses['main']})", "seen[-1]['main'].backward()"),
         ("part = {}; part['main'] = losses['main']; seen.append(part)", "seen[-1]['main'].backward()"),
         ("part = {}; part['main'] = losses['main']; seen.append(part)", "last = seen[-1]; last['main'].backward()"),
+        ("seen.append(losses['main'])", "pair = (seen[-1], 1); pair[0].backward()"),
+        ("pair = (losses['main'], 1); seen.append(pair)", "pair = seen[-1]; pair[0].backward()"),
         # earlier steps are walked with this one
         ("seen.append(losses['main'])", "(losses['main'] + sum(seen)).backward(retain_graph=True)"),
         ("log[i] = losses['main']", "(losses['main'] + log[0]).backward(retain_graph=True)"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -782,3 +783,59 @@ def test_a_critic_whose_parts_have_names(tmp_path: Path, name: str) -> None:
     findings = [f for f in found(tmp_path, RULE, START, code.replace("FAKE", "fake")) if f.rule == RULE]
     assert [f.promise for f in findings] == [Promise.REPAIR]
     assert [f for f in found(tmp_path, RULE, START, code.replace("FAKE", "fake.detach()")) if f.rule == RULE] == []
+
+
+WITHIN = {
+    "a dict": ("batch = {'fake': netG(noise()), 'real': real}", "batch['fake']"),
+    "a dict that is filled": ("batch = {}; batch['real'] = real; batch['fake'] = netG(noise())", "batch['fake']"),
+    "a tuple": ("batch = (netG(noise()), real)", "batch[0]"),
+    "a list": ("batch = [real, netG(noise())]", "batch[1]"),
+}
+SHARED_ITEM = """
+for real in data:
+    {made}
+    loss_d = netD({item}).mean() - netD(real).mean()
+    optD.zero_grad()
+    loss_d.backward()
+    optD.step()
+    {again}
+    loss_g = -netD({item}).mean()
+    optG.zero_grad()
+    loss_g.backward()
+    optG.step()
+"""
+
+
+@pytest.mark.parametrize(("made", "item"), WITHIN.values(), ids=WITHIN)
+def test_a_fake_in_a_container_is_detached_where_it_is_taken(tmp_path: Path, made: str, item: str) -> None:
+    program = SHARED_ITEM.format(made=made, item=item, again=made)
+    (finding,) = analysed(tmp_path, Options(select=(RULE,)), START, program)
+    assert finding.promise is Promise.EXACT
+    old, new = (tmp_path / "train.py").read_text().splitlines(), mended(tmp_path, [finding]).splitlines()
+    changed = [(a.strip(), b.strip()) for a, b in zip(old, new, strict=True) if a != b]
+    before = f"loss_d = netD({item}).mean() - netD(real).mean()"
+    assert changed == [(before, before.replace(item, f"{item}.detach()"))]
+
+
+@pytest.mark.parametrize(("made", "item"), WITHIN.values(), ids=WITHIN)
+def test_one_whose_gradients_reach_the_generator_stays(tmp_path: Path, made: str, item: str) -> None:
+    # its gradients of this loss are not cleared: both losses train the generator
+    program = SHARED_ITEM.format(made=made, item=item, again=made).replace("    optG.zero_grad()\n", "")
+    assert analysed(tmp_path, Options(select=(RULE,)), START, program) == []
+
+
+def test_one_expression_for_the_fake_and_what_learns_stays(tmp_path: Path) -> None:
+    program = """
+    for real in data:
+        batch = {}
+        loss = 0
+        for name, image in (('real', real), ('fake', netG(noise()))):
+            batch['image'] = image
+            loss = loss + netD(batch['image']).mean()
+        optG.zero_grad()
+        optD.zero_grad()
+        loss.backward()
+        optG.step()
+        optD.step()
+    """
+    assert analysed(tmp_path, Options(select=(RULE,)), START, textwrap.dedent(program)) == []

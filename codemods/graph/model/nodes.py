@@ -64,6 +64,8 @@ class Frame:
     noted of what runs inside a forward."""
     held: dict[str, tuple[Node, ...]] = field(default_factory=dict)
     """Those that only attributes of objects hold which the program made itself, by the name of the attribute."""
+    took: dict[ast.Subscript, list[Node]] = field(default_factory=dict)
+    """What it took out of lists, tuples and dicts of its program, by the expressions that did."""
     left_unseen: bool = False
     """Whether it returned what code that cannot be seen made while it ran."""
 

@@ -220,7 +220,10 @@ class Expressions(Comprehensions):
             if container.node is None:
                 return replace(container, either=(), bases=self.memory(container))
             return self.tensor_op(e, "getitem", [container], saves=saves, scalar=scalar)
-        return self.get_item(container, key, e)
+        item = self.get_item(container, key, e)
+        if isinstance(container, (Tuple, Sequence, Mapping)) and (nodes := self.nodes_of(item)):
+            self.frame.took.setdefault(e, []).extend(nodes)
+        return item
 
     # calls
 

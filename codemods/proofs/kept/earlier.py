@@ -71,18 +71,21 @@ class Earlier:
     ) -> bool:
         """The same for an element of a container: one that is not the keeper, held the node before, and got nothing
         since."""
-        readings = self._readings.get(id(expression), [])
-        at = bisect_right([reading.place.clock for reading in readings], clock) - 1
-        if not kept.holder or at < 0 or node not in readings[at].nodes:
+        if not kept.holder or node not in place.frame.took.get(expression, ()):
             return False
-        carrier = readings[at].carrier
-        if carrier.kind is not CarrierKind.ELEMENT or carrier.owner == kept.holder:
-            return False
-        if any(kept.since <= moment <= clock for moment in self._put.get(carrier.owner, ())):
-            return False
-        held = self._held(node, carrier, clock)
-        if held is not None and held[0] < kept.since:
-            return True
+        # of a tuple nothing is noted: it stays as it was made
+        if readings := self._readings.get(id(expression), []):
+            at = bisect_right([reading.place.clock for reading in readings], clock) - 1
+            if at < 0 or node not in readings[at].nodes:
+                return False
+            carrier = readings[at].carrier
+            if carrier.kind is not CarrierKind.ELEMENT or carrier.owner == kept.holder:
+                return False
+            if any(kept.since <= moment <= clock for moment in self._put.get(carrier.owner, ())):
+                return False
+            held = self._held(node, carrier, clock)
+            if held is not None and held[0] < kept.since:
+                return True
         # a display that a name was given holds what it did then
         base = expression.value
         return isinstance(base, (ast.Name, ast.Attribute)) and self._had(node, base, place, kept, clock, seen)
