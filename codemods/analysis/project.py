@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -142,27 +143,16 @@ def _project(root: Path, members: list[SourceFile], overlay: Mapping[str, str]) 
 
 
 def _around(root: Path, members: list[SourceFile]) -> list[Path]:
-    if root == Path.home() or root == root.parent:
-        # a file that lies directly there is alone: everything below is no project
+    if root in (Path.home(), Path(tempfile.gettempdir()), root.parent):
+        # A file that lies directly there is alone: everything below is no project.
         return [path for path in root.glob("*.py") if path.is_file()]
     if not root.is_dir():
         return []
+    # Below a folder that is no project the projects of others are no part of its tree.
+    above = {folder for member in members for folder in member.absolute.parents}
+    own = None if begins_project(root) else {folder.resolve() for folder in above}
     # Nobody imports a notebook, and those that nobody named are large to read.
-    found = [path for path in discover([root], cwd=root).files if path.suffix == ".py"]
-    return found if begins_project(root) else _of_one_project(root, members, found)
-
-
-def _of_one_project(root: Path, members: list[SourceFile], found: list[Path]) -> list[Path]:
-    """The files ``found`` below a folder that is no project, without those of projects that lie in it and hold none of
-    the ``members``."""
-    own = {root: True} | {folder: True for member in members for folder in member.absolute.parents}
-
-    def is_own(folder: Path) -> bool:
-        if folder not in own:
-            own[folder] = is_own(folder.parent) and not begins_project(folder)
-        return own[folder]
-
-    return [path for path in found if is_own(path.parent)]
+    return [path for path in discover([root], cwd=root, projects=own).files if path.suffix == ".py"]
 
 
 def _by_root(targets: Sequence[SourceFile]) -> list[tuple[Path, list[SourceFile]]]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
 from codemods.source.errors import MissingPath, os_reason
 from codemods.source.files import display_path
 from codemods.source.gitignore import Chain, IgnoreRules, Repository, ignored, read_rules
+from codemods.source.project import MARKS
 from codemods.terms.findings import Skipped
 
 SUFFIXES = (".py", ".ipynb")
@@ -34,6 +35,7 @@ def discover(
     exclude: Sequence[str] = (),
     cwd: str | os.PathLike[str] | None = None,
     exclude_root: str | os.PathLike[str] | None = None,
+    projects: Collection[Path] | None = None,
 ) -> Discovery:
     """The files that ``paths`` stand for: files by name as they are, folders with all below them that is source.
 
@@ -41,12 +43,15 @@ def discover(
     installed packages, and what one of ``exclude`` fits: patterns in the syntax of .gitignore, relative to
     ``exclude_root`` (by default ``cwd``). The folder itself is taken even if git ignores it, because it was named.
     Links to folders are not followed, links to files only within the folder that was named. ``cwd`` is what relative
-    paths start from, by default the working directory.
+    paths start from, by default the working directory. With ``projects`` a project that begins below a named folder is
+    left out unless its folder is one of these, by its real path.
 
     Raises `MissingPath` for a path that does not exist.
     """
     base = os.path.abspath(cwd) if cwd is not None else os.getcwd()
     search = _Search(base, exclude, os.path.join(base, exclude_root) if exclude_root is not None else base)
+    if projects is not None:
+        search.projects = set(map(os.fspath, projects))
     for path in paths:
         search.add(os.fspath(path))
     return Discovery([Path(path) for path in sorted(search.found.values())], sorted(set(search.problems)))
@@ -57,6 +62,7 @@ class _Search:
         self.found: dict[str, str] = {}
         """By its real path, each file's path as it was reached."""
         self.problems: list[Skipped] = []
+        self.projects: set[str] | None = None
         self._cwd = cwd
         self._exclude = ["/" + pattern[2:] if pattern.startswith("./") else pattern for pattern in exclude]
         self._exclude_root = os.path.abspath(exclude_root)
@@ -107,7 +113,7 @@ class _Search:
                 continue
             names = {entry.name for entry in entries}
             if folder.real != tree.real:
-                if not names.isdisjoint(_ENVIRONMENT_MARKS):
+                if not names.isdisjoint(_ENVIRONMENT_MARKS) or self._is_of_others(folder.real, names):
                     continue
                 if ".git" in names and (inner := Repository.at(folder.real)):
                     folder = _Folder(folder.real, inner.chain_above(folder.real), inner, False)
@@ -121,6 +127,9 @@ class _Search:
                         stack.append(below)
                 elif entry.name.endswith(SUFFIXES):
                     self._consider(tree, folder, entry)
+
+    def _is_of_others(self, folder: str, names: Set[str]) -> bool:
+        return self.projects is not None and folder not in self.projects and not names.isdisjoint(MARKS)
 
     def _excluded_above(self, tree: _Tree) -> bool:
         """Whether the folder that was named lies in one that the exclude patterns leave out, or is one."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+"""What a folder holds that begins a project."""
 
 
 def project_root(path: str | os.PathLike[str]) -> Path:
@@ -30,4 +31,4 @@ def project_root(path: str | os.PathLike[str]) -> Path:
 
 def begins_project(folder: str | os.PathLike[str]) -> bool:
     """Whether a folder holds .git, pyproject.toml, setup.py or setup.cfg."""
-    return any(os.path.exists(os.path.join(folder, mark)) for mark in _MARKS)
+    return any(os.path.exists(os.path.join(folder, mark)) for mark in MARKS)

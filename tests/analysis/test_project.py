@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,31 @@ def seen(folder: Path, *names: str) -> set[str]:
 
 def test_projects_that_lie_in_a_folder_without_one_are_others(folder: Path) -> None:
     assert seen(folder, "train.py") == {"train.py", "lib/net.py"}
+
+
+def test_a_project_in_a_project_of_others_is_one_too(folder: Path) -> None:
+    (folder / "lib" / "inner").mkdir()
+    (folder / "lib" / "inner" / "setup.cfg").touch()
+    (folder / "lib" / "inner" / "a.py").touch()
+    assert seen(folder, "train.py") == {"train.py", "lib/net.py"}
+    assert seen(folder, "train.py", "lib/inner/a.py") == {"train.py", "lib/net.py", "lib/inner/a.py"}
+
+
+def test_a_project_that_is_named_through_a_link_belongs_to_it(folder: Path) -> None:
+    (folder.parent / "link").symlink_to(folder)
+    assert seen(folder.parent / "link", "train.py", "clone/run.py") >= {"clone/run.py", "clone/deep/net.py"}
+
+
+@pytest.mark.parametrize("variable", ["HOME", "TMPDIR"])
+def test_a_file_among_all_that_somebody_has_is_alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    (folder / "other.py").touch()
+    assert seen(folder, "train.py") == {"train.py", "other.py"}
+    assert seen(folder, "train.py", "lib/net.py") == {"train.py", "other.py", "lib/net.py"}
+    assert seen(folder, "lib/net.py") == {"net.py"}
 
 
 def test_a_project_of_a_named_file_belongs_to_it(folder: Path) -> None:

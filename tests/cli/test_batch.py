@@ -110,3 +110,15 @@ def test_what_fails_is_told_by_the_status(file: str, tmp_path: Path) -> None:
     assert "log: repositories/nothing/logs/clone.log" in told
     retried = codemod("batch", "retry", file, "--failed")
     assert (retried.status, retried.stdout) == (1, "trial: 1 failed\n")
+
+
+@pytest.mark.parametrize("file", ["", "."])
+@pytest.mark.parametrize("words", [[], ["--force"]])
+def test_a_campaign_file_without_a_name(
+    file: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = codemod("batch", "init", file, *words)
+    assert (ran.status, ran.stdout) == (2, "")
+    assert ran.stderr in {"codemod: . exists; --force writes over it\n", "codemod: cannot write .: is a directory\n"}
+    assert list(tmp_path.iterdir()) == []

@@ -121,7 +121,7 @@ def write(
     urls, paths, globs, count = _sorted(file, [text for text in named if text not in asked])
     # In a file of its own: an owner may have thousands, and people strike out some.
     listed = {address: text for text in asked for address in queries.ask(text, say)}
-    list_file = file.with_name(f"{file.stem}-repositories.txt")
+    list_file = file.parent / f"{file.stem}-repositories.txt"
     text = TEMPLATE.format(
         name=file.stem,
         urls="".join(f"    {_quoted(url)},\n" for url in urls),
