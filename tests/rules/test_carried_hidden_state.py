@@ -738,3 +738,20 @@ def test_a_state_that_one_of_two_ways_keeps_is_advice(tmp_path: Path, begin: str
 def test_a_state_that_begins_in_two_ways_is_left_alone(tmp_path: Path, begin: str, end: str) -> None:
     assert findings(tmp_path, episodes(begin, end), RULE) == []
     assert error_of(episodes(begin, end)) == ""
+
+
+@pytest.mark.parametrize(
+    ("begun", "name"),
+    [
+        ("h = None", "h"),
+        ("held = {'h': None}", "held['h']"),
+        ("held = [None]", "held[0]"),
+    ],
+)
+def test_the_message_names_the_state_as_one_types_it(tmp_path: Path, begun: str, name: str) -> None:
+    program = HEAD + (
+        f"{begun}\nfor x in data.split(3):\n    y, {name} = net(x, {name})\n    loss = y.mean()\n"
+        "    opt.zero_grad()\n    loss.backward()\n    opt.step()\n"
+    )
+    (finding,) = findings(tmp_path, program, "carried-hidden-state")
+    assert finding.message.startswith(f"the state `{name}` goes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import enum
 from collections.abc import Iterable, Iterator
 
@@ -223,10 +224,16 @@ def _place(carry: Carry) -> _Place | None:
 
 
 def _spoken(carries: list[Carry]) -> str:
-    names = list(dict.fromkeys(f"`{carry.carrier.name}`" for carry in carries if carry.carrier.name))
+    names = list(dict.fromkeys(f"`{_name(carry)}`" for carry in carries if carry.carrier.name))
     if not names:
         return "the stored state"
     return f"the state {names[0]}" if len(names) == 1 else f"the states {', '.join(names[:-1])} and {names[-1]}"
+
+
+def _name(carry: Carry) -> str:
+    """The carrier as one types it: ``h``, or ``state["h"]`` where that is assigned."""
+    target = carry.store.node
+    return ast.unparse(target) if isinstance(target, ast.Subscript) else carry.carrier.name
 
 
 RULE = CarriedHiddenState
