@@ -280,7 +280,8 @@ class _Reading:
         )
         # Where the innermost place is not known, no other may be taken for it.
         known = frames if len(frames) == len(event["frames"]) else ()
-        self.record.stopped = Stopped(known, event["graph"], event["missing"], event["why"], event.get("absent", False))
+        told = event["graph"], event["missing"], event["why"], event.get("absent", False), event.get("walk", False)
+        self.record.stopped = Stopped(known, *told)
 
     def drive(self, event: dict[str, Any]) -> None:
         self.driving, self.told = True, 0

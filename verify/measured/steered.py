@@ -62,13 +62,15 @@ class Stop(NamedTuple):
 
 class Stopped(NamedTuple):
     """Where a program stopped, the innermost frame first, and ``why``; ``graph``: it may be an error of the graph or of
-    the modelled code; ``missing``: something is not there, or a made-up value is no use; ``absent``: the former."""
+    the modelled code; ``missing``: something is not there, or a made-up value is no use; ``absent``: the former;
+    ``walk``: a backward cannot go through the graph."""
 
     frames: tuple[Stop, ...]
     graph: bool
     missing: bool
     why: str
     absent: bool = False
+    walk: bool = False
 
 
 class Driven(NamedTuple):

@@ -8,6 +8,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from .params import Parameters
+from .tensors import hasher
 
 #: What is larger, or deeper, is cut off.
 _MOST_ELEMENTS = 1 << 22
@@ -136,13 +137,13 @@ def after(result: Any, given: Any, known: tuple[Any, ...], reader: Parameters) -
     if back.size + rest.size > _MOST_ELEMENTS:
         rest = Parts(None)
     numbers = [torch.tensor(number, dtype=torch.float64) for number in (*back.numbers, *rest.numbers)]
-    tensors = [*back.tensors, *rest.tensors, *gradients(back.outputs), *numbers]
+    tensors = [*back.tensors, *rest.tensors, *(gradients(back.outputs) or ()), *numbers]
     fields = {"told": told, "form": back.form + rest.form, "graphs": "".join(back.graphs)}
     return {**fields, **reader.read(tensors)}
 
 
-def gradients(outputs: list[Any]) -> list[Any]:
-    """The gradients of ``outputs`` for all that they were computed from; none where a backward has been through."""
+def gradients(outputs: list[Any]) -> list[Any] | None:
+    """The gradients of ``outputs`` for all that they were computed from; None where no backward can go through."""
     import torch
 
     if not outputs:
@@ -153,8 +154,27 @@ def gradients(outputs: list[Any]) -> list[Any]:
     try:
         found = torch.autograd.grad(outputs, leaves, weights, retain_graph=True, allow_unused=True)
     except RuntimeError:
-        return []
+        return None
     return [torch.zeros(()) if each is None else each for each in found]
+
+
+def structure(outputs: list[Any]) -> str:
+    """A digest of the graph behind ``outputs``: its operations, how they follow from each other, what they end in."""
+    numbers: dict[Any, int] = {}
+    state = hasher()
+    stack = [each.grad_fn for each in outputs]
+    while stack:
+        node = stack.pop()
+        if node in numbers:
+            state.update(b"%d " % numbers[node])
+            continue
+        numbers[node] = len(numbers)
+        leaf = getattr(node, "variable", None)
+        state.update(f"{type(node).__name__} {'' if leaf is None else tuple(leaf.shape)};".encode())
+        children = [child for child, _ in node.next_functions if child is not None]
+        state.update(b"%d " % len(children))
+        stack.extend(children)
+    return str(state.hexdigest()[:16])
 
 
 def _leaves(nodes: list[Any]) -> list[Any]:

@@ -71,5 +71,9 @@ class Observer:
         numbers = [torch.tensor(number, dtype=torch.float64) for number in parts.numbers]
         behind = cameback.gradients(parts.outputs) if graphs and call <= _MOST_GRADIENTS else []
         whole = parts.whole and (call <= _MOST_GRADIENTS or not parts.outputs or not graphs)
-        fields = {"form": parts.form, "graphs": "".join(parts.graphs) if graphs else "", "whole": whole}
-        return {**fields, **self._reader.read([*parts.tensors, *behind, *numbers])}
+        carried = "".join(parts.graphs) if graphs else ""
+        if behind is None:
+            # It may be this very walk that fails: then by what the graph is made of.
+            carried += cameback.structure(parts.outputs)
+        fields = {"form": parts.form, "graphs": carried, "whole": whole}
+        return {**fields, **self._reader.read([*parts.tensors, *(behind or ()), *numbers])}

@@ -22,8 +22,8 @@ _MOST_NAMES = 200
 
 def event(error: BaseException, at: TracebackType | None, tree: Tree) -> dict[str, Any]:
     """``frames`` of the tree, the innermost first, each with path, span, and ``hollow``: the names of what is absent,
-    with the path and the span of what made it; whether the error may be one of the ``graph``, and whether something is
-    ``missing``."""
+    with the path and the span of what made it; whether the error may be one of the ``graph``, or one that a ``walk``
+    through it raises, and whether something is ``missing``."""
     frames: list[dict[str, Any]] = []
     below: list[str] = []
     while at is not None:
@@ -36,7 +36,8 @@ def event(error: BaseException, at: TracebackType | None, tree: Tree) -> dict[st
             frames.insert(0, {"path": path, "span": span(code, at.tb_lasti), "hollow": _hollow(at.tb_frame, tree)})
         at = at.tb_next
     own = os.path.join("", "torch", "")
-    fatal = errors.kind(error) in ("freed", "inplace", "memory")
+    kind = errors.kind(error)
+    fatal = kind in ("freed", "inplace", "memory")
     # A loader's arguments do not fit: it yields no batch.
     loads = not fatal and any(_LOADER in file for file in below)
     graph = any(f"{os.sep}{own}" in file and not any(part in file for part in _READERS) for file in below)
@@ -46,6 +47,7 @@ def event(error: BaseException, at: TracebackType | None, tree: Tree) -> dict[st
         "event": "stopped",
         "frames": frames,
         "graph": fatal or (graph and not loads),
+        "walk": kind in ("freed", "inplace"),
     }
     unmade = isinstance(error, AttributeError) and values.made_first(getattr(error, "obj", None))
     absent = missing(error)

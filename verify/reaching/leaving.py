@@ -112,7 +112,12 @@ def next_one(
         if found is not None:
             return found
     if stopped.graph:
-        return None
+        walk = _at(tree, inner.span) if stopped.walk and (inner.path, inner.span[0]) not in lines else None
+        alone = isinstance(statement, ast.Expr) and statement.value is walk
+        if not alone or not isinstance(walk, ast.Call) or _last(walk.func) != "backward":
+            return None
+        # No rule mends it, so that it stands in both programs: what follows is compared without it.
+        return Left(inner.path, _span(walk), {}, why=stopped.why, recipe={"is": Is.VALUE, "value": None}), known
     for place, frame in enumerate(stopped.frames if stopped.missing or made else ()):
         below = stopped.frames[:place]
         if not below and not stopped.missing:

@@ -51,8 +51,10 @@ def stop(expression: str, *hollow: tuple[str, str | None]) -> Stop:
     return Stop("train.py", spans(TEXT, expression)[0], tuple(origins))
 
 
-def following(*frames: Stop, missing: bool = False, graph: bool = False, known: tuple[Left, ...] = ()) -> Any:
-    return next_one(Stopped(frames, graph, missing, "why"), TREES, [("train.py", 12)], known)
+def following(
+    *frames: Stop, missing: bool = False, graph: bool = False, walk: bool = False, known: tuple[Left, ...] = ()
+) -> Any:
+    return next_one(Stopped(frames, graph, missing, "why", walk=walk), TREES, [("train.py", 12)], known)
 
 
 def left(expression: str, text: str = TEXT, **more: Any) -> Left:
@@ -153,6 +155,29 @@ def test_where_made_up_values_are_no_use_the_function_around_goes() -> None:
 )
 def test_what_is_never_left_out(frames: tuple[Stop, ...], chosen: dict[str, Any]) -> None:
     assert following(*frames, **chosen) is None
+
+
+def test_a_backward_that_cannot_be_walked_is_a_call_less() -> None:
+    known = (left("env.reset()", recipe={"is": "array"}),)
+    new, rest = following(stop("loss.backward()"), graph=True, walk=True, known=known)
+    assert (new.span, new.recipe, rest) == (spans(TEXT, "loss.backward()")[0], {"is": "value", "value": None}, known)
+
+
+@pytest.mark.parametrize(
+    ("line", "lines"),
+    [
+        ("loss.backward()", [("train.py", 3)]),
+        ("done = loss.backward()", []),
+        ("walk(loss)", []),
+        ("loss.backward() if True else None", []),
+    ],
+    ids=["what is wanted", "used", "another name", "part of more"],
+)
+def test_walks_that_stay(line: str, lines: list[tuple[str, int]]) -> None:
+    text = f"import torch\nloss = torch.ones(())\n{line}\n"
+    call = "walk(loss)" if "walk" in line else "loss.backward()"
+    stopped = Stopped((Stop("train.py", spans(text, call)[0], ()),), True, False, "why", walk=True)
+    assert next_one(stopped, {"train.py": ast.parse(text)}, lines, ()) is None
 
 
 def test_what_did_nothing_and_does_not_do_is_chosen_anew() -> None:
