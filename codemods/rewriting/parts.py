@@ -33,12 +33,15 @@ _CLAUSES = (ast.ExceptHandler, ast.match_case)
 IDLE = (ast.Pass, ast.Continue, ast.Break, ast.Global, ast.Nonlocal)
 
 
+#: Which way a comparison goes; of two with the same way equal sides tell one from the other.
+_ORDERS: dict[type[ast.cmpop], str] = {ast.Lt: "less", ast.LtE: "less", ast.Gt: "more", ast.GtE: "more"}
 #: What no run shows, by the kind of the part, and how people are told.
 UNSEEN = {
     "value": "which way `{}` came out cannot be seen",
     "fallback": "whether `{}` was ever needed cannot be seen",
     "size": "whether `{}` fits a batch of another size, such as the last one, cannot be seen",
     "error": "no error came that `{}` could end",
+    "tie": "what becomes of equal sides of `{}` cannot be seen",
     "device": "what `{}` does nothing shows where all is on one device",
 }
 DEFAULT = "default "
@@ -116,9 +119,13 @@ def missing(here: list[Piece], there: list[Piece], *, whole: bool) -> list[Part]
     ``whole``: the change was made by hand, so that nothing is known of how conditions come out.
     """
     known = Counter((piece.role, piece.dump) for piece in there)
+    gone = known - Counter((piece.role, piece.dump) for piece in here)
     parts: dict[tuple[object, ...], Part] = {}
     for role, dump, part, trivial in here:
         known[role, dump] -= 1
+        if part.kind == "tie" and role not in {each for each, _ in gone}:
+            # Equal sides came out the same before: the outcomes are asked for.
+            continue
         if known[role, dump] < 0 and (whole or (part.kind == "ran" and not trivial)):
             parts.setdefault(part.place, part)
     return list(parts.values())
@@ -222,11 +229,8 @@ class _Finder:
                 self.add("orelse", node.orelse, node.orelse)
             case ast.BoolOp():
                 self._operands("", node, last=False)
-            case ast.Compare(comparators=[_, *others]):
-                for other in others:
-                    self.add("chain", other, other)
-                if node not in self._tests and any(is_number(each) for each in (node.left, *node.comparators)):
-                    self.add("bound", node, node, "value")
+            case ast.Compare():
+                self._compare(node)
             case ast.BinOp() if is_coarse(node) and node not in self._tests:
                 self.add("choice", node, node, "value")
             case ast.Slice(upper=ast.expr() as upper):
@@ -247,6 +251,15 @@ class _Finder:
                 pass
         for child in ast.iter_child_nodes(node):
             self._walk(child)
+
+    def _compare(self, node: ast.Compare) -> None:
+        for other in node.comparators[1:]:
+            self.add("chain", other, other)
+        for order in node.ops:
+            if type(order) in _ORDERS:
+                self.add(_ORDERS[type(order)], node, ast.Name(type(order).__name__), "tie", shown=node)
+        if node not in self._tests and any(is_number(each) for each in (node.left, *node.comparators)):
+            self.add("bound", node, node, "value")
 
     def _call(self, node: ast.Call) -> None:
         if is_choice(node) and node not in self._tests:

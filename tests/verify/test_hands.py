@@ -35,6 +35,7 @@ WRONG: dict[str, tuple[str, Promise, list[Edit], list[Edit]]] = {
     ),
     "patience": (hands.STOPPING, EXACT, [("self.bad += 1", "self.bad += 2")], []),
     "the best of weights": (hands.STOPPING, EXACT, [("if value <= stopper.best", "if value >= stopper.best")], []),
+    "the best, where two are as good": (hands.STOPPING, EXACT, [("if value < self.best", "if value <= self.best")], []),
     "a mean of losses": (hands.STOPPING, EXACT, [("value / len(held)", "value / len(history or held)")], []),
     "a validation of fewer batches": (hands.STOPPING, EXACT, [("in held:", "in held[:2]:")], []),
     "a scaler that is told nothing": (hands.SCALED, EXACT, [("    scaler.update()\n", "")], []),
