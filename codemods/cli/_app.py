@@ -6,6 +6,7 @@ import functools
 import importlib
 import os
 import pkgutil
+import shlex
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -26,6 +27,13 @@ Usage: codemod COMMAND [PATH]...; to begin with, in the folder of a training pro
   codemod verify train.py      runs the script before and after, and proves the change
   codemod --help               names all commands, codemod explain RULE tells why
 """
+
+_ELSEWHERE = {
+    "--fix": "codemod apply makes the rewrites",
+    "--unsafe-fixes": "codemod apply --unsafe makes those of promise behaviour too",
+    "--diff": "codemod apply --dry-run shows the diff",
+}
+"""What tools of this kind call something, and what it is here."""
 
 _SHELLS = ("bash", "zsh", "fish")
 
@@ -100,8 +108,20 @@ def run(arguments: Sequence[str]) -> int:
         if show is not None:
             # Bad usage, told by the library that parses the options.
             show()
+            if hint := _hint(arguments):
+                complain(hint)
             return TROUBLE
         return _own_error(error, verbose="-v" in arguments or "--verbose" in arguments)
+
+
+def _hint(arguments: Sequence[str]) -> str:
+    """What somebody means who types a path without a command, or an option of another tool; empty for anything else."""
+    command, *rest = arguments
+    if command not in command_names() and not command.startswith("-") and os.path.exists(command):
+        return f"a path comes behind a command: codemod check {shlex.quote(command)}"
+    if command not in ("check", "apply"):
+        return ""
+    return next((_ELSEWHERE[word] for word in rest if word in _ELSEWHERE), "")
 
 
 def _own_error(error: Exception, *, verbose: bool) -> int:

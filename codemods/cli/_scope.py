@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -62,6 +63,14 @@ def require_places(places: Sequence[str]) -> None:
     for place in places:
         if PLACE.fullmatch(place) is None:
             raise UserError(f"--at {place}: must be PATH:LINE, as check prints it")
+
+
+def require_no_place(paths: Sequence[str]) -> None:
+    """Raise :class:`UserError` for one of ``paths`` that is a line of a file, as reports print it."""
+    for path in paths:
+        match = PLACE.fullmatch(path)
+        if match is not None and not os.path.lexists(path) and os.path.isfile(match["path"]):
+            raise UserError(f"{path}: a line of a file; codemod explain tells about it, codemod apply --at mends it")
 
 
 def wanted(

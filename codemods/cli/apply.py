@@ -113,6 +113,7 @@ def command(
     from codemods.rewriting.limited import apply_some
 
     paths = paths or ["."]
+    s.require_no_place(paths)
     s.require_places(at or ())
     _require_ways_of_review(commit, allow_dirty, no_hooks, dry_run, interactive, patch, resume, stdin="-" in paths)
     limited = since is not None or bool(baseline) or bool(at)

@@ -47,6 +47,7 @@ def command(
         },
         {"--format": format, "--output": output, "--also": also},
     )
+    s.require_no_place(paths or ())
     from codemods.checking.check import check
     from codemods.reports import Report, shows_edits
     from codemods.rewriting.apply import apply

@@ -352,6 +352,36 @@ def test_alone_it_says_what_to_type(codemod: Codemod, source: Path) -> None:
         assert f"codemod {name}" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["train.py"], "codemod: a path comes behind a command: codemod check train.py\n"),
+        (["."], "codemod: a path comes behind a command: codemod check .\n"),
+        (["check", ".", "--fix"], "codemod: codemod apply makes the rewrites\n"),
+        (["check", "--diff"], "codemod: codemod apply --dry-run shows the diff\n"),
+        (["apply", "--unsafe-fixes"], "codemod: codemod apply --unsafe makes those of promise behaviour too\n"),
+        (["check", "train.py:1"], "train.py:1: a line of a file; codemod explain tells about it, "),
+        (["apply", "train.py:1:5:"], "train.py:1:5:: a line of a file; "),
+    ],
+)
+def test_what_somebody_means_is_told(codemod: Codemod, source: Path, words: list[str], said: str) -> None:
+    ran = codemod(*words)
+    assert (ran.status, said in ran.err) == (2, True), ran.err
+    assert source.read_text() == TEXT
+
+
+@pytest.mark.parametrize("words", [["gone.py"], ["chekc"], ["rules", "--fix"], ["check", "--wrong"], ["check", "a:1"]])
+def test_where_nobody_can_know_no_more_is_said(codemod: Codemod, source: Path, words: list[str]) -> None:
+    ran = codemod(*words)
+    assert ran.status == 2
+    assert not re.search(r"^codemod: (a path|codemod )|a line of a file", ran.err, re.MULTILINE)
+
+
+def test_a_file_whose_name_looks_like_a_line_is_checked(codemod: Codemod, source: Path) -> None:
+    Path("train.py:1").write_text("x = WRONG\n")
+    assert codemod("check", "train.py:1").status == 1
+
+
 def test_help_of_what_runs_scripts_is_in_groups_too_and_lists_leave_room(codemod: Codemod, source: Path) -> None:
     for command in ("verify", "doctor", "fix", "apply", "patch", "explain"):
         told = codemod(command, "--help").out.decode()
