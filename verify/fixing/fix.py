@@ -141,15 +141,12 @@ class Fixer:
             for _ in range(_ROUNDS):
                 faults = showing.wrong(after) or showing.idle(after)
                 better = next((d for fault in faults if (d := self._mended(fault, after)) is not None), None)
+                if not faults and not self._repairs:
+                    better = self._by_rules(before)
                 if better is None:
                     break
                 # What is left is named in full only now: of most changes nobody wants to know it.
                 after = self._diagnosed(self._files) if better.faults else better
-            if not self._repairs and not faults and (kept := self._by_rules(before)) is not None:
-                # No error, no growth and no waste that shows: surplus flags.
-                self._repairs.append(kept.repair)
-                self._files = dict(kept.files)
-                after = self._diagnosed(self._files) if kept.after.faults else kept.after
         besides = self._ruled(after).besides() if self._repairs else ()
         sources = {path: self._read(self._root / path) for path in self._files}
         return Fixed(before, after, tuple(self._repairs), tuple(self._refused), dict(self._files), sources, besides)
@@ -157,8 +154,8 @@ class Fixer:
     def _diagnosed(self, files: Files, *, names: bool = True) -> Diagnosis:
         return examine(self._command, self._runner, tell=self._tell, files=files, names=names)
 
-    def _by_rules(self, before: Diagnosis) -> _Kept | None:
-        """The rewrites of the rules that the runs keep, where nothing is wrong."""
+    def _by_rules(self, before: Diagnosis) -> Diagnosis | None:
+        """Make the rewrites of the rules that the runs keep, where nothing is wrong; the diagnosis with them."""
         ruled = self._ruled(before)
         rewriter = ruled.rewriter
         if not ruled.besides():
@@ -176,7 +173,9 @@ class Fixer:
             path = rewriter.relative(one.finding.path) or one.finding.path
             proof.append(f"{one.finding.rule} at {Site(path, line, '', cell)}: {one.why}")
         together = Candidate("what the rules find and the runs kept", "see each rule", {})
-        return self._kept(together, tuple(proof), files, after, ())
+        self._repairs.append(self._kept(together, tuple(proof), files, after, ()).repair)
+        self._files = dict(files)
+        return after
 
     def _ruled(self, diagnosis: Diagnosis) -> Ruled:
         """What the rules find in the program with the changes made so far."""

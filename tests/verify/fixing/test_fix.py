@@ -232,3 +232,25 @@ def test_graphs_go_though_their_values_stay(tmp_path: Path) -> None:
     assert changed(repair) in (["kept.append(out.detach())"], ["out = out.detach()"])
     assert [fault.kind.value for fault in result.after.faults] == ["growing-tensors"]
     assert result.status == 1
+
+
+GAN = """
+import torch
+maker, judge = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
+first, second = (torch.optim.SGD(net.parameters(), 0.1) for net in (maker, judge))
+for step in range(8):
+    fake = maker(torch.randn(3, 4))
+    judge.zero_grad()
+    judge(fake).square().mean().backward()
+    second.step()
+    maker.zero_grad()
+    judge(maker(torch.randn(3, 4))).mean().backward()
+    first.step()
+"""
+
+
+def test_waste_that_a_rewrite_leaves_goes_too(tmp_path: Path) -> None:
+    result = fixed(GAN, tmp_path)
+    assert result.status == 0
+    assert ".detach()" in result.repairs[0].diff
+    assert changed(result.repairs[1]) == ["with torch.no_grad():", "fake = maker(torch.randn(3, 4))"]
