@@ -1,12 +1,12 @@
 """What the probe costs: ``python tests/benchmarks/probe_overhead.py [ROUNDS]``.
 
-Runs each training script without the probe, with that of `verify` and with that of `doctor` (lines recorded) in
-turn, so that a busy machine is busy for all, and prints the ratios of the shortest and of the mean steps, in seconds of
-the processor, which the waiting for other programs does not count in. The doctor looks at containers and at what graphs
+Runs each training script without the probe, with that of `verify` and with that of `doctor` (lines recorded) in turn,
+so that a busy machine is busy for all, and prints the ratios of the shortest and of the mean steps, in seconds of the
+processor, which the waiting for other programs does not count in. The doctor looks at containers and at what graphs
 hold now and then, which the mean step has in it. In the first steps the doctor also looks at the gradients of all
-parameters; for that the ratio of such steps with the look and without it is printed. Aims, of the shortest steps: for `verify` under 1.15 on a transformer,
-under 1.5 at 13,000 graph nodes a step, under 3 on a step of a quarter of a millisecond; for the doctor 1.5 on a
-transformer.
+parameters; for that the ratio of such steps with the look and without it is printed. Aims, of the shortest steps: for
+`verify` under 1.15 on a transformer, under 1.5 at 13,000 graph nodes a step, under 3 on a step of a quarter of a
+millisecond; for the doctor 1.5 on a transformer.
 """
 
 from __future__ import annotations
