@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind
+from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind, WalkKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Walk
 from codemods.graph.model.trace import Reading, Trace
 from codemods.graph.model.values import Tensor
@@ -67,6 +67,20 @@ class Ledger:
         if id(walk) not in self._reach:
             self._reach[id(walk)] = {node for node in reach(walk.roots) if node.leaf or walk.goes_through(node)}
         return self._reach[id(walk)]
+
+    @cached_property
+    def roots(self) -> frozenset[Node]:
+        """What backwards started from."""
+        walks = self.trace.walks
+        return frozenset(root for walk in walks for root in walk.roots if walk.kind is WalkKind.BACKWARD)
+
+    @cached_property
+    def made_by(self) -> dict[ast.stmt | None, list[Node]]:
+        """The nodes that each statement made, in order."""
+        found: dict[ast.stmt | None, list[Node]] = {}
+        for node in self.trace.nodes:
+            found.setdefault(node.place.statement, []).append(node)
+        return found
 
     @cached_property
     def stored_in(self) -> dict[Carrier, list[tuple[Place, Node]]]:

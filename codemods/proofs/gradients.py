@@ -104,24 +104,42 @@ class Lives:
         used: set[Node] = set()
         wasted: set[Node] = set()
         clears: list[Event] = []
+        alike: dict[tuple[int, ...], tuple[bool, Event | None]] = {}
         for leaf in (node for node in walk.seen if node.leaf):
-            cleared: Event | None = None
-            for event in later:
-                if event.kind is EventKind.CLEAR or not event.touches(leaf):
-                    continue
-                clear = next((c for c in later if c.clears(leaf, event) and self._before(c, event)), None)
-                if clear is None:
-                    used.add(leaf)
-                    break
-                if event.kind is EventKind.STEP:
-                    cleared = cleared or clear
-            else:
-                if cleared is not None:
-                    wasted.add(leaf)
-                    clears.append(cleared)
+            about = self._about.get(leaf, ())
+            if about not in alike:
+                alike[about] = self._ends(leaf, later)
+            is_used, cleared = alike[about]
+            if is_used:
+                used.add(leaf)
+            elif cleared is not None:
+                wasted.add(leaf)
+                clears.append(cleared)
         fate = Fate(frozenset(used), frozenset(wasted), tuple(dict.fromkeys(clears)))
         self._fates[id(walk)] = fate
         return fate
+
+    @cached_property
+    def _about(self) -> dict[Node, tuple[int, ...]]:
+        """The events that name each leaf, by their positions: what the same events name has the same fate."""
+        found: dict[Node, list[int]] = {}
+        for i, event in enumerate(self.events):
+            for leaf in event.leaves or ():
+                found.setdefault(leaf, []).append(i)
+        return {leaf: tuple(named) for leaf, named in found.items()}
+
+    def _ends(self, leaf: Node, later: list[Event]) -> tuple[bool, Event | None]:
+        """Whether one of the events to come uses the gradient of a leaf; if not, what clears it before a step."""
+        cleared: Event | None = None
+        for event in later:
+            if event.kind is EventKind.CLEAR or not event.touches(leaf):
+                continue
+            clear = next((c for c in later if c.clears(leaf, event) and self._before(c, event)), None)
+            if clear is None:
+                return True, None
+            if event.kind is EventKind.STEP:
+                cleared = cleared or clear
+        return False, cleared
 
     def _before(self, first: Event, then: Event) -> bool:
         key = (id(first), id(then))

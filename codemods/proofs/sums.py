@@ -6,10 +6,11 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from codemods.graph.model.kinds import NodeKind
-from codemods.graph.model.nodes import Node, Place, Value, Walk
+from codemods.graph.model.nodes import Node, Place, Value, Walk, all_ancestors
 from codemods.graph.model.trace import Accumulation, Storing, Trace
 from codemods.graph.model.values import Const, Plain, Tensor, Unknown, nodes_of
 from codemods.proofs.blocks import within
@@ -152,17 +153,27 @@ def share(mine: Iterable[Node], others: Iterable[Node]) -> bool:
     return any(id(n) in known for n in mine)
 
 
-def averages(trace: Trace, event: Accumulation) -> bool:
-    """Whether a sum is a running mean whose value, detached, takes part in what is back-propagated.
+class Means:
+    """The running means of one run."""
 
-    Such a mean belongs to the computation and to ``stored-graph``; one that is only looked at is a total.
-    """
-    expression = event.place.node
-    if not isinstance(expression, ast.BinOp) or not isinstance(expression.op, ast.Add):
-        return False
-    text = ast.unparse(event.target)
-    if any(ast.unparse(side) == text for side in (expression.left, expression.right)):
-        return False
-    sums = nodes_of(event.new)
-    entered = {o for walk in trace.walks for n in walk.seen for o in n.shadow if isinstance(o, Node)}
-    return bool(entered) and any(d in entered for n in sums for d in n.descendants())
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+
+    @cached_property
+    def _taking_part(self) -> frozenset[Node]:
+        """What was detached and takes part in what is back-propagated, and what that was computed from."""
+        detached = {o for walk in self.trace.walks for n in walk.seen for o in n.shadow if isinstance(o, Node)}
+        return frozenset(all_ancestors(detached))
+
+    def averages(self, event: Accumulation) -> bool:
+        """Whether a sum is a running mean whose value, detached, takes part in what is back-propagated.
+
+        Such a mean belongs to the computation and to ``stored-graph``; one that is only looked at is a total.
+        """
+        expression = event.place.node
+        if not isinstance(expression, ast.BinOp) or not isinstance(expression.op, ast.Add):
+            return False
+        text = ast.unparse(event.target)
+        if any(ast.unparse(side) == text for side in (expression.left, expression.right)):
+            return False
+        return not self._taking_part.isdisjoint(nodes_of(event.new))

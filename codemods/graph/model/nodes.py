@@ -68,6 +68,11 @@ class Frame:
     """What it took out of lists, tuples and dicts of its program, by the expressions that did."""
     left_unseen: bool = False
     """Whether it returned what code that cannot be seen made while it ran."""
+    around: tuple[tuple[ast.AST, int], ...] = field(init=False)
+    """The loops around the call and their turns, outermost first, through all calling frames."""
+
+    def __post_init__(self) -> None:
+        self.around = self.call.turns() if self.call is not None else ()
 
     def owners(self, name: str) -> Iterator[int]:
         """What may hold a local variable of this name: the comprehensions that run, from within, then itself."""
@@ -108,14 +113,9 @@ class Place:
         """The line of the node, from 1."""
         return getattr(self.node, "lineno", 0)
 
-    def turns(self) -> list[tuple[ast.AST, int]]:
+    def turns(self) -> tuple[tuple[ast.AST, int], ...]:
         """The loops around this point and their turns, outermost first, through all calling frames."""
-        turns: list[tuple[ast.AST, int]] = []
-        place: Place | None = self
-        while place is not None:
-            turns[:0] = place.loops
-            place = place.frame.call
-        return turns
+        return self.frame.around + self.loops
 
     def chain(self) -> list[Place]:
         """This place and the places of the calls that led here, innermost first."""

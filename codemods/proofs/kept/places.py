@@ -35,7 +35,7 @@ from codemods.proofs.kept.uses import (
     through_phi,
 )
 from codemods.proofs.observations import Shows
-from codemods.proofs.sums import averages
+from codemods.proofs.sums import Means
 from codemods.proofs.syntax import DEFINITIONS, LOOPS
 from codemods.source import walking
 
@@ -82,8 +82,9 @@ class Places:
             by_place[id(event.place.node)].append(event)
             for node in nodes_of(event.new):
                 self.run.sums.setdefault(id(node), (event.place.path, statement_span(event.place)))
+        means = Means(self.run.trace)
         for events in by_place.values():
-            if any(averages(self.run.trace, event) for event in events):
+            if any(map(means.averages, events)):
                 continue
             if any(_of_a_library(event.old) for event in events):
                 first = events[0].place

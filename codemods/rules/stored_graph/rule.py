@@ -15,7 +15,7 @@ from codemods.proofs.detaching import detaching, stands_behind
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.proofs.paired_flags import flags, paired
 from codemods.proofs.reach import opaque, reach
-from codemods.proofs.sums import averages
+from codemods.proofs.sums import Means
 from codemods.proofs.turns import crossed
 from codemods.rules.base import Rule
 from codemods.rules.stored_graph.uses import (
@@ -199,7 +199,8 @@ class StoredGraph(Rule):
         """A running mean that nothing ever back-propagates: each step hangs its graph on that of the one before."""
         trace = ledger.trace
         sums = (*trace.accumulations, *trace.growths)
-        summed = {a.place.statement for a in sums if not averages(trace, a) and not _of_weights(a)}
+        means = Means(trace)
+        summed = {a.place.statement for a in sums if not means.averages(a) and not _of_weights(a)}
         done: set[int] = set()
         for reading in trace.readings:
             statement = reading.place.statement
@@ -215,9 +216,8 @@ class StoredGraph(Rule):
                     continue
                 new = [
                     n
-                    for n in trace.nodes
+                    for n in ledger.made_by.get(statement, ())
                     if n.birth > reading.place.clock
-                    and n.place.statement is statement
                     and n.place.frame is reading.place.frame
                     and old in reach([n])
                     and n.stores
@@ -283,11 +283,13 @@ class StoredGraph(Rule):
         old = value.node
         if old.leaf or old.scalar or is_loss(ledger, old):
             return None
+        readings = [r for r in ledger.readings_of.get(old, ()) if in_container(storing, r)]
+        beside = {node for reading in readings for node in reading.nodes}
         walks: dict[ast.AST, Walk | None] = {}
         turned: dict[tuple[Frame, tuple[tuple[ast.AST, int], ...]], ast.AST | None] = {}
         for other in all_here:
             node = other.value.node
-            if node is None or node is old or other.place.clock < storing.place.clock:
+            if node not in beside or node is old or other.place.clock < storing.place.clock:
                 continue
             turn = (other.place.frame, other.place.loops)
             if turn not in turned:
@@ -300,12 +302,8 @@ class StoredGraph(Rule):
             walk = walks[loop]
             if walk is None:
                 continue
-            for reading in ledger.readings_of.get(old, ()):
-                if (
-                    in_container(storing, reading)
-                    and node in reading.nodes
-                    and reading.place.clock >= other.place.clock
-                ):
+            for reading in readings:
+                if node in reading.nodes and reading.place.clock >= other.place.clock:
                     return old, reading, walk
         return None
 

@@ -23,13 +23,12 @@ def is_loss(ledger: Ledger, node: Node) -> bool:
     """Whether a walk starts at it, or at a sum of it: losses and totals have rules of their own."""
     stack = [node]
     seen: set[Node] = set()
-    roots = {root for walk in ledger.trace.walks for root in walk.roots if walk.kind is WalkKind.BACKWARD}
     while stack:
         one = stack.pop()
         if one in seen:
             continue
         seen.add(one)
-        if one in roots:
+        if one in ledger.roots:
             return True
         stack.extend(c for c in one.children if c.scalar and not c.saves)
     return False
