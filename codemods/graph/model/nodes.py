@@ -178,13 +178,19 @@ class Walk:
 
     @property
     def through(self) -> frozenset[Node] | None:
-        """What it goes through, where it takes gradients of some nodes only; None where that is all that it sees.
+        """What it goes through of its graph, where it takes gradients of some nodes only; None where that is all.
 
         Behind its inputs it computes and frees nothing; ``backward`` computes with them (ran: torch 2.13).
         """
         if self.inputs and self._through is None:
-            taken = [child for node in self.inputs for child in node.children]
-            self._through = frozenset(all_descendants(taken if self.kind is WalkKind.GRAD else self.inputs))
+            # all descendants of a parameter are most of the run: what lies in this graph is looked for from there
+            inputs = frozenset(self.inputs)
+            found: set[Node] = set()
+            for node in sorted(self.seen, key=lambda n: n.birth):
+                begins = not inputs.isdisjoint(node.parents) if self.kind is WalkKind.GRAD else node in inputs
+                if begins or not found.isdisjoint(node.parents):
+                    found.add(node)
+            self._through = frozenset(found)
         return self._through
 
     def goes_through(self, node: Node) -> bool:

@@ -83,10 +83,10 @@ class Backward(Escaping):
                     continue
                 seen.add(id(node))
                 walk.seen.append(node)
-                if node.walks and not node.leaf and walk.goes_through(node):
-                    before = next((w for w in reversed(node.walks) if w.goes_through(node)), None)
-                    walk.again += [(node, before)] if before is not None else []
         for node in walk.seen:
+            if node.walks and not node.leaf and walk.goes_through(node):
+                before = next((w for w in reversed(node.walks) if w.goes_through(node)), None)
+                walk.again += [(node, before)] if before is not None else []
             node.walks.append(walk)
         self.trace.walks.append(walk)
         for at in place.chain():

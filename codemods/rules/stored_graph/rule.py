@@ -214,15 +214,12 @@ class StoredGraph(Rule):
                 loop = None if old.leaf or not old.certain else crossed(old.place, reading.place)
                 if loop is None or old.place.statement is not statement or opaque(old):
                     continue
-                new = [
-                    n
-                    for n in ledger.made_by.get(statement, ())
-                    if n.birth > reading.place.clock
-                    and n.place.frame is reading.place.frame
-                    and old in reach([n])
-                    and n.stores
-                ]
-                if not new or not unwalked(old) or not unwalked(new[0]):
+                if not unwalked(old):
+                    continue
+                later = (n for n in ledger.made_by.get(statement, ()) if n.birth > reading.place.clock and n.stores)
+                mine = (n for n in later if n.place.frame is reading.place.frame and old in reach([n]))
+                new = next(mine, None)
+                if new is None or not unwalked(new):
                     continue
                 walk = training_walk(ledger, old, loop) or _trained(ledger, old, loop)
                 if walk is None:
