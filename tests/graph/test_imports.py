@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.graph.tools import PRELUDE, REGISTRY, run, run_tree
+from codemods.graph.python.machine import Machine
+from tests.graph.tools import PRELUDE, REGISTRY, files_of, run, run_tree
 
 NET = f"""{PRELUDE}
 class Net(nn.Module):
@@ -146,7 +147,6 @@ def test_a_function_reads_the_globals_of_its_own_module() -> None:
 
 def test_runs_do_not_disturb_each_other() -> None:
     # modules are loaded once for all runs over a tree: what one run leaves in them is not there for the next
-    from codemods.graph.python.machine import Machine
     from tests.graph.tools import files_of
 
     files = files_of(
@@ -166,7 +166,6 @@ def test_runs_do_not_disturb_each_other() -> None:
 
 
 def test_class_attributes_do_not_outlive_a_run() -> None:
-    from codemods.graph.python.machine import Machine
     from tests.graph.tools import files_of
 
     files = files_of(
@@ -182,7 +181,6 @@ def test_class_attributes_do_not_outlive_a_run() -> None:
 
 
 def test_what_is_learned_of_a_module_does_not_outlive_a_run() -> None:
-    from codemods.graph.python.machine import Machine
     from tests.graph.tools import files_of
 
     files = files_of(
@@ -209,3 +207,35 @@ def test_what_cannot_fill_a_table_is_not_parsed_for_it() -> None:
     script = "import helpers\nimport models\nfrom registry import MODELS\ny = MODELS['net']()(1)"
     texts = {"main.py": script, "helpers.py": NET, "models.py": REGISTERED, "registry.py": REGISTRY}
     assert run_tree(texts).machine.importer.parsed.keys() == {"main.py", "models.py", "registry.py"}  # type: ignore[attr-defined]
+
+
+FILLING = {
+    "by a decorator": "from registry import register\n" + NET.replace("class Net", "@register('net')\nclass Net"),
+    "by an item": f"from registry import MODELS\n{NET}MODELS['net'] = Net\n",
+    "by an item of an attribute": f"import registry\n{NET}registry.MODELS['net'] = Net\n",
+    "by update": f"from registry import MODELS\n{NET}MODELS.update(net=Net)\n",
+    "by setdefault": f"from registry import MODELS\n{NET}MODELS.setdefault('net', Net)\n",
+    "by what it imports": "import registry\nfrom nets import Net\nNet()\n",
+}
+
+
+@pytest.mark.parametrize("models", FILLING.values(), ids=FILLING)
+def test_what_fills_nothing_is_not_loaded_again_to_see_whether_it_does(models: str) -> None:
+    script = "import helpers\nimport models\nimport registry\ny = registry.MODELS['net']()(1)"
+    helpers = "from registry import MODELS\n" + NET
+    texts = {"main.py": script, "helpers.py": helpers, "models.py": models, "registry.py": REGISTRY}
+    files = files_of({**texts, "nets.py": FILLING["by an item"]})
+    seen = []
+    for _ in range(2):
+        file = files.file("main.py")
+        assert file is not None
+        machine = Machine(files)
+        fid = machine.run_script(file).frames[0].module_globals
+        assert [node.certain for node in machine.nodes_of(machine.s.get((fid, "y")))] == [True]
+        seen.append((machine.looked_at, machine.passed))
+        loaded = set(files.modules.loaded)
+        assert files.trim(0)
+    assert seen[0] == seen[1]
+    assert "models.py" in loaded
+    assert "helpers.py" not in loaded
+    assert "helpers.py" in files.quiet

@@ -7,7 +7,7 @@ import gc
 from collections.abc import Callable
 from pathlib import PurePosixPath
 
-from codemods.graph.model.modules import Modules
+from codemods.graph.model.modules import Modules, Quiet
 from codemods.graph.model.program import ParsedFile, Tree
 
 
@@ -26,6 +26,10 @@ class Files:
         self.text = text
         self.parsed: dict[str, ParsedFile | None] = {}
         self.modules = Modules()
+        self.imports: dict[str, list[str]] = {}
+        """The files of the tree that a file imports, by its path."""
+        self.quiet: dict[str, Quiet] = {}
+        """Files whose import is known to change nothing but what they bind themselves, by their paths."""
         self.objects = 0
         """How many objects the garbage collector may count that are syntax trees."""
         self._characters = 0

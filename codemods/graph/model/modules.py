@@ -7,12 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from codemods.graph.model.cells import Key
 from codemods.graph.model.nodes import Node, Shadow
 from codemods.graph.model.state import by_owner
 from codemods.graph.model.values import Class, Unknown
+
+
+class Quiet(NamedTuple):
+    """What the import of a file looked at: the files that were loaded, and those whose text showed that they need not
+    be."""
+
+    needs: frozenset[str]
+    passed: frozenset[str]
 
 
 class Modules:

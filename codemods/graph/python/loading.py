@@ -10,7 +10,7 @@ from typing import Protocol
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cells import Key
 from codemods.graph.model.kinds import CarrierKind
-from codemods.graph.model.modules import Modules
+from codemods.graph.model.modules import Modules, Quiet
 from codemods.graph.model.nodes import Carrier, Frame, Value
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.state import State
@@ -38,6 +38,10 @@ class Importer(Protocol):
 
     modules: Modules
     """What imports have left so far."""
+    imports: dict[str, list[str]]
+    """The files of the tree that a file imports, by its path."""
+    quiet: dict[str, Quiet]
+    """Files whose import is known to change nothing but what they bind themselves, by their paths."""
 
     def file(self, relative: str) -> ParsedFile | None:
         """The parsed file at a path below the root, None if it does not parse."""
@@ -79,8 +83,6 @@ class Loading(Functions):
         """The containers of imported files for which what may fill them was loaded."""
         self.passed: set[str] = set()
         """Files that were not loaded because their text does not name what something was asked of."""
-        self.imports: dict[str, list[str]] = {}
-        """The files of the tree that a file imports, by its path."""
         self.resolving: set[Key] = set()
         """The imported names that are being looked up."""
         self.closures: dict[int, int] = dict(modules.closures)
@@ -163,7 +165,8 @@ class Loading(Functions):
         self.active, self.memos, self.written, self.looked_at = [], {}, set(), set()
         self.spent, self.budget = 0, _LOAD_BUDGET
         self.unknowns, self.thrown, self.class_bodies, self.trying, self.catching = [], [], [], 0, 0
-        first, passed = self.oids, set(self.passed)
+        first, passed, begun = self.oids, set(self.passed), self.clock
+        before = self._effects(first)
         frame = self.module_frame(file)
         modules.loaded[key] = frame.fid
         modules.globals[frame.fid] = {}
@@ -174,6 +177,9 @@ class Loading(Functions):
         try:
             if frame.depth < 40:
                 self.execute(file.tree.body)
+                written = (owner for owner, _ in self.s.cells())
+                if before == self._effects(first) and all(owner > first or owner < -begun for owner in written):
+                    self.importer.quiet[key] = Quiet(frozenset(self.looked_at), frozenset(self.passed - passed))
         except (BudgetEnded, RecursionError):
             saved["trace"].notes.append(f"{file.path}: its top level takes too long to be followed")
         modules.keep_cells(dict(self.s.cells().items()))
@@ -209,25 +215,40 @@ class Loading(Functions):
         asked: set[str] = set()
         while waiting := sorted(self.looked_at - asked):
             asked.update(waiting)
-            importers = [file for one in waiting if (file := self.importer.file(one)) is not None]
-            imports = dict.fromkeys(found for file in importers for found in self._imports_of(file))
-            for found in imports:
+            for found in dict.fromkeys(found for one in waiting for found in self._imports_of(one)):
                 if found in self.modules.loaded:
                     continue
                 # most name it nowhere, and are not needed for anything else
                 named = PurePosixPath(found).name == "__init__.py" or self.importer.mentions(found, name)
+                if named and self._is_quiet(found):
+                    self.looked_at |= self.importer.quiet[found].needs
+                    self.passed |= self.importer.quiet[found].passed
+                    continue
                 file = self.importer.file(found) if named else None
                 if file is not None:
                     self.load_module(file)
                 else:
                     self.passed.add(found)
 
-    def _imports_of(self, file: ParsedFile) -> list[str]:
+    def _effects(self, last: int) -> tuple[int, ...]:
+        """How much there is of what code may leave behind elsewhere than in cells; of what is said of single objects,
+        those up to the identity ``last``."""
+        kept = (self.entered, self.called, self.class_attributes, self.filled, self.hooks, self.names_kept)
+        of_objects = (self.holders, self.displaced, self.repeated, self.uncounted, self.named_as)
+        return (*map(len, kept), *(sum(oid <= last for oid in oids) for oids in of_objects))
+
+    def _is_quiet(self, path: str) -> bool:
+        """Whether it is known that the import of a file fills nothing, nor do those that are run for it."""
+        quiet = self.importer.quiet
+        return path in quiet and all(one in quiet or one in self.modules.loaded for one in quiet[path].needs)
+
+    def _imports_of(self, path: str) -> list[str]:
         """The files of the tree that a file's own statements import."""
-        key = file.relative.as_posix()
-        if key not in self.imports:
-            self.imports[key] = self._resolved(file)
-        return self.imports[key]
+        known = self.importer.imports
+        if path not in known:
+            file = self.importer.file(path)
+            known[path] = [] if file is None else self._resolved(file)
+        return known[path]
 
     def _resolved(self, file: ParsedFile) -> list[str]:
         found: list[str | None] = []
