@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import os
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from codemods.source.files import SourceFile, digest_of, display_path, read_sour
 from codemods.source.project import begins_project, project_root
 from codemods.source.syntax import parse
 from codemods.terms.findings import Skipped
+
+_LONE_RETURN = re.compile(rb"\r(?!\n)")
 
 
 @dataclass
@@ -52,7 +55,7 @@ class Project:
     def digest(self, relative: str) -> str:
         """A digest of a file's contents."""
         if relative not in self.digests:
-            self.digests[relative] = digest_of(self.raw(relative))
+            self.digests[relative] = digest_of(self._bytes(relative))
         return self.digests[relative]
 
     @property
@@ -76,7 +79,12 @@ class Project:
         return self.files.file(relative) if relative is not None else None
 
     def raw(self, relative: str) -> bytes:
-        """The bytes of a file, to be searched for words; empty where it cannot be read."""
+        """The bytes of a file, to be searched for words and lines; empty where it cannot be read."""
+        data = self._bytes(relative)
+        # The parser ends a line there too, patterns do not.
+        return _LONE_RETURN.sub(b"\n", data) if b"\r" in data else data
+
+    def _bytes(self, relative: str) -> bytes:
         shown = self.display[relative]
         if shown in self.overlay:
             return self.overlay[shown].encode("utf-8", "surrogatepass")

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from codemods.analysis.analyse import analyse
 from codemods.analysis.project import projects_of
 from codemods.source.files import read_source
+from codemods.source.options import Options
 
 
 @pytest.fixture
@@ -68,3 +70,24 @@ def test_parts_of_a_project_that_have_files_of_their_own_belong_to_it(folder: Pa
     assert seen(folder, "train.py") == {
         "train.py", "lib/net.py", "clone/run.py", "clone/deep/net.py", "package/src/net.py"
     }  # fmt: skip
+
+
+LINES = """\
+import os
+import torch
+from lib.net import step
+
+w = torch.ones(1, requires_grad=True)
+for _ in range(3):
+    step(w)
+"""
+STEP = "def step(w):\n    loss = (w * w).sum()\n    loss.backward(retain_graph=True)\n"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_end_where_they_do_for_python(folder: Path, end: str) -> None:
+    for name, text in (("train.py", LINES), ("lib/net.py", STEP)):
+        (folder / name).write_bytes(text.replace("\n", end).encode())
+    targets = [read_source(folder / name, name) for name in ("lib/net.py", "train.py")]
+    found = analyse(targets, options=Options(), jobs=1).findings
+    assert [(one.rule, one.path, one.span.line) for one in found] == [("surplus-retain-graph", "lib/net.py", 3)]
