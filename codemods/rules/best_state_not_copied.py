@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from codemods.graph.model.kinds import Marked
 from codemods.graph.model.program import ParsedFile
@@ -18,6 +19,15 @@ from codemods.terms.edits import Edit, InsertStatements, KeepPart, WrapExpressio
 from codemods.terms.findings import Promise
 
 _MOVING = frozenset(["to", "cuda", "cpu", "half", "float", "double", "bfloat16", "type", "to_empty", "apply"])
+
+
+class _Taken(NamedTuple):
+    """The state ``value`` that a ``statement`` gives to a ``target``, by itself or among others."""
+
+    file: ParsedFile
+    statement: ast.Assign
+    target: ast.expr
+    value: ast.expr
 
 
 class BestStateNotCopied(SiteRule):
@@ -49,21 +59,21 @@ class BestStateNotCopied(SiteRule):
         for load in trace.marks:
             if load.kind is not Marked.PARAMETERS_LOADED or not isinstance(load.place.node, ast.Call):
                 continue
-            for file, taken in _kept(trace, load.place.frame.file, load.place.node):
-                ran, step = _trained(trace, load, taken)
+            for taken in _kept(trace, load.place.frame.file, load.place.node):
+                ran, step = _trained(trace, load, taken.statement)
                 if ran is None or step is None:
-                    yield self.fine(file, taken)
+                    yield self.fine(taken.file, taken.statement)
                     continue
-                name = ast.unparse(taken.targets[0])
+                name = ast.unparse(taken.target)
                 yield self.fault(
-                    file,
-                    taken,
+                    taken.file,
+                    taken.statement,
                     f"`{name}` is not a copy: each step changes the tensors in it, so that loading it restores "
                     "the newest weights",
                     f"write `{name} = copy.deepcopy({ast.unparse(_plain(taken.value))})`",
                     (step.place, "writes to the tensors in it"),
                     (load.place, "loaded here, into themselves"),
-                    edits=_copied(file, taken),
+                    edits=_copied(taken),
                 )
 
 
@@ -74,12 +84,13 @@ def _plain(value: ast.expr) -> ast.expr:
     return value
 
 
-def _copied(file: ParsedFile, taken: ast.Assign) -> list[Edit]:
+def _copied(taken: _Taken) -> list[Edit]:
     """The edits that copy the state that is taken; none where ``copy`` may be anything but Python's module."""
+    file, statement, _, value = taken
     binders = [node for node in own_nodes(file.tree.body) if _binds_copy(node)]
     imported = [n for n in binders if isinstance(n, ast.alias) and n.name == "copy" and _is_whole(file, n)]
-    local = scope(file, taken) is not file.tree and bound_around(file, taken, "copy") is True
-    if local or len(imported) < len(binders) or (imported and not bound_at(file, taken, "copy", "before")):
+    local = scope(file, statement) is not file.tree and bound_around(file, statement, "copy") is True
+    if local or len(imported) < len(binders) or (imported and not bound_at(file, statement, "copy", "before")):
         return []
     edits: list[Edit] = []
     if not imported:
@@ -88,9 +99,9 @@ def _copied(file: ParsedFile, taken: ast.Assign) -> list[Edit]:
         if first is None:
             return []
         edits.append(InsertStatements(file.span(first), "before", "import copy"))
-    state = _plain(taken.value)
-    if state is not taken.value:
-        edits.append(KeepPart(file.span(taken.value), file.span(state)))
+    state = _plain(value)
+    if state is not value:
+        edits.append(KeepPart(file.span(value), file.span(state)))
     return [*edits, WrapExpression(file.span(state), "copy.deepcopy(", ")")]
 
 
@@ -107,7 +118,7 @@ def _binds_copy(node: ast.AST) -> bool:
     return isinstance(node, (*DEFINITIONS, ast.ClassDef)) and node.name == "copy"
 
 
-def _kept(trace: Trace, file: ParsedFile, load: ast.Call) -> Iterator[tuple[ParsedFile, ast.Assign]]:
+def _kept(trace: Trace, file: ParsedFile, load: ast.Call) -> Iterator[_Taken]:
     """The statements that took the state which is loaded, if it is never given anything that is a copy."""
     given = load.args[0] if load.args else None
     if not isinstance(load.func, ast.Attribute) or not isinstance(given, ast.Name | ast.Attribute):
@@ -116,12 +127,12 @@ def _kept(trace: Trace, file: ParsedFile, load: ast.Call) -> Iterator[tuple[Pars
         found = _in_variable(file, load, given.id, ast.unparse(load.func.value))
     else:
         found = _in_attribute(trace, given.attr)
-    yield from (each for each in found if not _leaves(*each))
+    yield from (each for each in found if not _leaves(each.file, each.statement))
 
 
-def _in_variable(file: ParsedFile, load: ast.Call, name: str, model: str) -> list[tuple[ParsedFile, ast.Assign]]:
+def _in_variable(file: ParsedFile, load: ast.Call, name: str, model: str) -> list[_Taken]:
     """The statements that gave the state of ``model`` to a variable; none if anything else may be in it."""
-    found: list[tuple[ParsedFile, ast.Assign]] = []
+    found: list[_Taken] = []
     around = scope(file, load)
     bound = 0
     for node in walk(around):
@@ -138,20 +149,19 @@ def _in_variable(file: ParsedFile, load: ast.Call, name: str, model: str) -> lis
                 bound -= 1
             elif (
                 isinstance(node, ast.Assign)
-                and target in node.targets
                 and (owner := _owner(value)) is not None
                 and ast.unparse(owner) == model
                 and scope(file, node) is around
             ):
                 bound -= 1
-                found.append((file, node))
+                found.append(_Taken(file, node, target, value))
     return [] if bound or _changed(file, around, name, model) else found
 
 
-def _in_attribute(trace: Trace, name: str) -> list[tuple[ParsedFile, ast.Assign]]:
+def _in_attribute(trace: Trace, name: str) -> list[_Taken]:
     """The statements that gave a state to an attribute of this name; none if any program text does more with it than
     to give, load, save and test it."""
-    found: list[tuple[ParsedFile, ast.Assign]] = []
+    found: list[_Taken] = []
     known: set[ast.AST] = set()
     seen: list[ast.AST] = []
     for file, node in everywhere(trace):
@@ -162,8 +172,8 @@ def _in_attribute(trace: Trace, name: str) -> list[tuple[ParsedFile, ast.Assign]
         for target, value in _assigned(node):
             if not isinstance(target, ast.Attribute) or target.attr != name:
                 continue
-            if isinstance(node, ast.Assign) and target in node.targets and _owner(value) is not None:
-                found.append((file, node))
+            if isinstance(node, ast.Assign) and _owner(value) is not None:
+                found.append(_Taken(file, node, target, value))
             elif not _empty(value):
                 return []
             known.add(target)

@@ -52,6 +52,29 @@ FOUND = {
         "best = net.state_dict()",
         "best = copy.deepcopy(net.state_dict())",
     ),
+    "taken in one line with others": (
+        """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low, best = total, net.state_dict()
+        net.load_state_dict(best)
+        """,
+        "low, best = total, net.state_dict()",
+        "low, best = total, copy.deepcopy(net.state_dict())",
+    ),
+    "an attribute in one line with others": (
+        STOPPER.replace("self.low = total\n                    self.best = ", "self.low, self.best = total, ")
+        + """
+        stopper = Stopper()
+        for i in range(5):
+            stopper.look(epoch(), net)
+        net.load_state_dict(stopper.best)
+        """,
+        "self.low, self.best = total, model.state_dict()",
+        "self.low, self.best = total, copy.deepcopy(model.state_dict())",
+    ),
     "begun in one line with others": (
         """
         best, low = None, float("inf")
@@ -173,6 +196,37 @@ LEFT = {
         for i in range(5):
             if epoch() < low:
                 best = net.state_dict()
+        net.load_state_dict(best)
+        """,
+    "a copy, in one line with others": """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low, best = total, copy.deepcopy(net.state_dict())
+        net.load_state_dict(best)
+        """,
+    "the other of two is loaded": """
+        best = kept = None
+        for i in range(5):
+            epoch()
+            best, kept = net.state_dict(), {k: v.clone() for k, v in net.state_dict().items()}
+        net.load_state_dict(kept)
+        """,
+    "what is handed on from name to name": """
+        best = older = None
+        for i in range(5):
+            older, best = best, net.state_dict()
+            epoch()
+        net.load_state_dict(older)
+        """,
+    "taken in one line, and the loop is left": """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total > 1:
+                low, best = total, net.state_dict()
+                break
         net.load_state_dict(best)
         """,
     "clones": """
