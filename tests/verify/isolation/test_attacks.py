@@ -465,3 +465,38 @@ def test_workers_of_loaders_run(opened: Callable[[str], Place], kind: str) -> No
         seconds=120.0,
     )
     assert execution.output.split() == ["2016.0", "2016.0"], execution
+
+
+#: System V's memory, under a key that both know.
+_KEY = 0x0C0DE30D
+SHARED = f"""
+    import ctypes, mmap, multiprocessing
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.shmat.restype = ctypes.c_void_p
+    number = libc.shmget({_KEY}, 4096, 0o666)
+    print(ctypes.string_at(libc.shmat(number, None, 0), 5) if number >= 0 else "closed")
+    print("semaphores", libc.semget({_KEY}, 1, 0o666) >= 0, "messages", libc.msgget({_KEY}, 0o666) >= 0)
+    mmap.mmap(-1, 4096).write(b"own")
+    with multiprocessing.Lock(): print("own")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="keys of System V as Linux has them")
+@pytest.mark.parametrize("kind", [*MOUNTED, "landlock"])
+def test_memory_under_a_known_key_is_not_shared(opened: Callable[[str], Place], kind: str) -> None:
+    if kind == "landlock" and (landlock.version() < 1 or os.uname().machine not in ("x86_64", "aarch64")):
+        pytest.skip("needs Landlock, and a filter of system calls")
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.shmat.restype = ctypes.c_void_p
+    create = 0o1000
+    memory = libc.shmget(_KEY, 4096, create | 0o666)
+    locks, messages = libc.semget(_KEY, 1, create | 0o666), libc.msgget(_KEY, create | 0o666)
+    assert min(memory, locks, messages) >= 0
+    try:
+        ctypes.memmove(libc.shmat(memory, None, 0), b"known", 5)
+        execution = opened(kind).run(SHARED)
+    finally:
+        libc.shmctl(memory, 0, None)
+        libc.semctl(locks, 0, 0)
+        libc.msgctl(messages, 0, None)
+    assert execution.output.split("\n") == ["closed", "semaphores False messages False", "own", ""], execution

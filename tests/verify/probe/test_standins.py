@@ -312,3 +312,22 @@ def test_without_leave_no_data_set_is_made_up() -> None:
     assert record.error is not None
     assert record.error.type == "RuntimeError"
     assert record.standins == []
+
+
+LOGGED = """
+import acme, torch
+from torch.utils.tensorboard import SummaryWriter
+print(tuple(map(int, acme.__version__.split("."))) > (1, 15), hasattr(acme, "__file__"))
+writer = SummaryWriter("logs")
+weight = torch.nn.Parameter(torch.ones(2))
+loss = weight.sum()
+loss.backward()
+writer.add_scalar("loss", loss.item(), 1)
+writer.close()
+"""
+
+
+def test_a_library_that_asks_an_absent_one_for_its_version_can_be_imported() -> None:
+    record, done = forked(LOGGED, modules=["acme", "tensorboard", "google"], folders=[])
+    assert done.stdout == "True False\n", done.stderr
+    assert len(record.backwards) == 1

@@ -135,7 +135,8 @@ def _execute(program: Program, report: int) -> NoReturn:
         kernel.give_up_privileges()
         kernel.forget_keys()
         landlock.restrict(program.rules)
-        seccomp.restrict()
+        # Without namespaces.
+        seccomp.restrict(shares=program.rules is not None)
     os.chdir(program.folder)
     os.set_inheritable(report, False)
     try:

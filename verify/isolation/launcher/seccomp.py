@@ -15,6 +15,8 @@ from . import kernel
 
 #: By machine: what the kernel calls its instructions, and the numbers of socket, socketpair and seccomp there.
 _MACHINES = {"x86_64": (0xC000003E, (41, 53), 317), "aarch64": (0xC00000B7, (198, 199), 277)}
+#: The numbers of shmget, shmat, semget and msgget: memory, locks and messages by keys that programs share.
+_SHARED = {"x86_64": (29, 30, 64, 68), "aarch64": (194, 196, 190, 186)}
 
 #: AF_UNIX, AF_INET, AF_INET6, AF_NETLINK and AF_PACKET, of which namespaces have their own; AF_ALG only computes.
 _FAMILIES = (1, 2, 10, 16, 17, 38)
@@ -33,9 +35,10 @@ _LOAD, _EQUAL, _NOT_BELOW, _RETURN = 0x20, 0x15, 0x35, 0x06
 _NUMBER, _MACHINE, _FIRST = 0, 4, 16
 
 
-def restrict() -> bool:
+def restrict(*, shares: bool) -> bool:
     """From here on this process and its children make no sockets but of the usual families, and no ``io_uring``.
 
+    ``shares``: it has memory by keys (System V's) in common with other programs, and is to use none.
     Programs of 32 bits, whose calls have other numbers, do not run any more. Returns whether the kernel does so. The
     caller must have given up gaining privileges.
     """
@@ -43,7 +46,7 @@ def restrict() -> bool:
     if known is None:
         return False
     machine, sockets, number = known
-    instructions = _filter(machine, sockets)
+    instructions = _filter(machine, sockets, (*_IO_URING, *_SHARED[os.uname().machine]) if shares else _IO_URING)
     code = ctypes.create_string_buffer(instructions, len(instructions))
     # struct sock_fprog: how many instructions, and where they are
     program = struct.pack("HP", len(instructions) // 8, ctypes.addressof(code))
@@ -51,7 +54,7 @@ def restrict() -> bool:
     return bool(kernel.libc().syscall(*arguments, program) == 0)
 
 
-def _filter(machine: int, sockets: tuple[int, ...]) -> bytes:
+def _filter(machine: int, sockets: tuple[int, ...], closed: tuple[int, ...]) -> bytes:
     ends = {"family": _RETURN_ERROR | errno.EAFNOSUPPORT, "call": _RETURN_ERROR | errno.ENOSYS, "allow": _RETURN_ALLOW}
     # code, value, where to go if it holds, where if not; the next one where nothing is said
     body: list[tuple[int, int, str, str]] = [
@@ -59,7 +62,7 @@ def _filter(machine: int, sockets: tuple[int, ...]) -> bytes:
         (_EQUAL, machine, "", "call"),
         (_LOAD, _NUMBER, "", ""),
         (_NOT_BELOW, _X32, "call", ""),
-        *((_EQUAL, number, "call", "") for number in _IO_URING),
+        *((_EQUAL, number, "call", "") for number in closed),
         *((_EQUAL, number, "made", "") for number in sockets[:-1]),
         (_EQUAL, sockets[-1], "made", "allow"),
         (_LOAD, _FIRST, "", ""),

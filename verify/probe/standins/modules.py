@@ -72,8 +72,14 @@ class Nothing:
         return f"<{self._name} is not there>"
 
 
+#: New enough for whoever asks.
+_VERSION = "999.0"
+
+
 class _Module(ModuleType):
     def __getattr__(self, name: str) -> Any:
+        if name == "__version__":
+            return _VERSION
         if name.startswith("__"):
             raise AttributeError(name)
         return Nothing(f"{self.__name__}.{name}", origin=_here())
