@@ -143,7 +143,13 @@ class Attributes(Objects):
         kept = self.s.get((receiver.oid, name))
         if isinstance(kept, Value):
             return kept
-        return self.unknown(name) if name in ("param_groups", "state", "defaults") else Method(receiver, None, name)
+        if name not in ("param_groups", "state", "defaults"):
+            return Method(receiver, None, name)
+        # what is put into it is still there when it is asked for again
+        made = self.unknown(name)
+        groups = self.new_sequence([], rest=self.unknown("group", data=True)) if name == "param_groups" else made
+        self.s.set((receiver.oid, name), groups)
+        return groups
 
     def _attribute_of_parameters(self, receiver: Parameters, name: str, at: ast.AST) -> Value:
         if name == "data":

@@ -208,7 +208,7 @@ class Expressions(Comprehensions):
                     self.uncounted.add(part.oid)
                 if not known and (e.slice.lower is not None or e.slice.step is not None):
                     # which of them are left is not known; else the first stay the first
-                    self.displaced.add(part.oid)
+                    self.mix(part)
                 return part
             if isinstance(container, (Module, Parameters)):
                 return container

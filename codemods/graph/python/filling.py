@@ -89,10 +89,13 @@ class Filling(Items):
             return made
         found: list[Value] = []
         rest: Value | None = None
+        any_key = self.s.get((container.oid, REST))
         for key in self.mapping_keys(container):
             value = self.s.get((container.oid, key))
             if value is None:
                 continue
+            if isinstance(any_key, Value) and value is not any_key:
+                value = self.join(value, any_key)
             label: Value = Const(key[1]) if isinstance(key, tuple) else self.s.get((container.oid, KEYS)) or TEXT
             shown = {"values": value, "keys": label, "items": Tuple((label, value))}[name]
             if isinstance(key, tuple):

@@ -129,7 +129,7 @@ class Items(Iteration):
 
     def _item_of_dict(self, container: Mapping, key: Value, at: ast.AST) -> Value:
         self.fill_registry(container.oid)
-        value = self._under(container, key)
+        value = self.under(container, key)
         if value is None:
             factory = self.s.get((container.oid, "factory"))
             if factory is not None:
@@ -140,7 +140,7 @@ class Items(Iteration):
         self.read(value, Carrier(CarrierKind.ELEMENT, container.oid, str(getattr(key, "value", ""))), at)
         return value
 
-    def _under(self, container: Mapping, key: Value) -> Value | None:
+    def under(self, container: Mapping, key: Value) -> Value | None:
         """What a dict may hold under a key; None if nothing."""
         if not isinstance(key, Const):
             known = self.put_in_turns(container, key)
@@ -241,7 +241,7 @@ class Items(Iteration):
         return (
             isinstance(value, Mapping)
             and isinstance(key, Const)
-            and self._under(value, key) is None
+            and self.under(value, key) is None
             and self.s.get((value.oid, "factory")) is None
         )
 
@@ -261,8 +261,8 @@ class Items(Iteration):
         elif isinstance(container, Plain) and container.kind is PlainKind.ARRAY:
             # an array of objects
             self.escape(value, Escape.INTO_ARRAY)
-        elif isinstance(container, Library):
-            # an object of a module that cannot be seen
+        elif isinstance(container, (Library, Parameters)):
+            # an object of a module that cannot be seen; a list of parameters, in which another value takes a place
             self.escape(value, Escape.STORED_UNSEEN)
 
     def _set_in_each(self, container: Join, key: Value, value: Value, at: ast.AST, expression: ast.expr | None) -> None:
@@ -294,9 +294,16 @@ class Items(Iteration):
         elif isinstance(key, Plain) and self._counts_to(container, key, items):
             self._set_in_turn(container, key, items, value)
         else:
-            rest = self.s.get((container.oid, REST))
-            self.s.set((container.oid, REST), value if rest is None else self.join(rest, value))
+            self.mix(container, value)
         self.note_storing(container, expression, value, "[]", at)
+
+    def mix(self, container: Sequence, *more: Value) -> None:
+        """Put ``more`` among the elements of a list: from here on each of them may lie at any place."""
+        one = self.one_of([*self.elements(container), *more])
+        if one is not None:
+            items = self.s.get((container.oid, ITEMS)) or ()
+            self.s.set((container.oid, ITEMS), (one,) * len(items))
+            self.s.set((container.oid, REST), one)
 
     def _set_in_object(
         self, container: Instance, key: Value, value: Value, at: ast.AST, expression: ast.expr | None

@@ -124,12 +124,10 @@ def _of_sequence(engine: Containers, value: Tuple | Sequence, name: str) -> Valu
     items = list(value.items) if isinstance(value, Tuple) else list(engine.s.get((value.oid, ITEMS)) or ())
     if name == "tuple" and rest is None and (isinstance(value, Tuple) or value.oid not in engine.uncounted):
         return Tuple(tuple(items))
-    if name == "reversed":
-        items.reverse()
-    if name == "sorted" and len(items) > 1:
-        # which of them comes first is not followed
-        rest = engine.one_of([*items, *([rest] if rest is not None else [])])
-    return engine.counted_as(engine.new_sequence(items, rest, kind=_made_by(name)), value)
+    made = engine.new_sequence(items[::-1] if name == "reversed" else items, rest, kind=_made_by(name))
+    if (name == "sorted" and len(items) > 1) or (name == "reversed" and rest is not None):
+        engine.mix(made)
+    return engine.counted_as(made, value)
 
 
 def _of_other(engine: Containers, value: Value, name: str, at: ast.AST) -> Value:

@@ -22,16 +22,18 @@ def _get(engine: Filling, container: Mapping, name: str, args: Arguments, at: as
     engine.fill_registry(container.oid)
     given = args.positional
     cell = _cell(given)
-    stored = engine.s.get((container.oid, cell)) if cell is not None else engine.one_of(engine.elements(container))
+    known = engine.s.get((container.oid, cell)) if cell is not None else None
+    stored = engine.under(container, given[0]) if cell is not None else engine.one_of(engine.elements(container))
     default = given[1] if len(given) > 1 else NONE
     if name == "pop" and cell is not None:
         engine.s.delete((container.oid, cell))
-    if isinstance(stored, Value):
-        engine.read(stored, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
-        return stored
-    if name == "setdefault" and given:
+    if name == "setdefault" and given and known is None and (cell is not None or stored is None):
         engine.put_item(container, given[0], default)
-    return default
+    if not isinstance(stored, Value):
+        return default
+    engine.read(stored, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
+    # where it is only known that something lies under another key, nothing may lie under this one
+    return stored if known is not None or cell is None else engine.join(stored, default)
 
 
 def _cell(given: list[Value]) -> tuple[str, object] | None:

@@ -80,6 +80,8 @@ def _keep(
         engine.s.set((container.oid, ITEMS), (*reversed(new), *items))
     elif apart and name != "insert" and len(new) <= _AT_ONCE:
         engine.s.set((container.oid, ITEMS), (*items, *new))
+    elif name in ("appendleft", "extendleft", "insert"):
+        engine.mix(container, *new)
     else:
         rest = engine.s.get((container.oid, REST))
         joined = engine.one_of([*([rest] if rest is not None else []), *new])
@@ -123,7 +125,7 @@ def _pop(engine: Filling, container: Sequence, name: str, args: Arguments, at: a
     place = _popped(name, args.positional, len(items))
     if place is None:
         # one of them goes, and which stay is not followed
-        engine.s.set((container.oid, REST), engine.one_of(list(items)))
+        engine.mix(container)
         return engine.one_of(list(items)) or engine.lost()
     popped: Value = items[place]
     engine.s.set((container.oid, ITEMS), (*items[:place], *items[place + 1 :]))
@@ -144,7 +146,7 @@ def _remove(engine: Filling, container: Sequence, name: str, args: Arguments, at
     engine.trace.emptied.append((container.oid, engine.clock))
     items = engine.s.get((container.oid, ITEMS)) or ()
     if len(items) > 1:
-        _mix(engine, container)
+        engine.mix(container)
     return NONE
 
 
@@ -154,13 +156,8 @@ def _order(engine: Filling, container: Sequence, name: str, args: Arguments, at:
     if name == "sort":
         engine.ordered_by(args, engine.elements(container), at)
     if items:
-        _mix(engine, container)
+        engine.mix(container)
     return NONE
-
-
-def _mix(engine: Filling, container: Sequence) -> None:
-    """Where each of them lies is not followed from here on."""
-    engine.s.set((container.oid, REST), engine.one_of(engine.elements(container)))
 
 
 @OF_LISTS.of("copy")
