@@ -57,6 +57,18 @@ HITS = {
         """,
         [],
     ),
+    "losses of several outputs, each at its place": (
+        """
+        for x, y in data:
+            x.requires_grad_()
+            outs = [net(x * i) for i in range(len(y))]
+            losses = [0] * len(outs)
+            for i in range(0, len(outs)):
+                losses[i] = F.mse_loss(outs[i], y)
+            learn(0.5 * sum(losses[:-1]) + losses[-1])
+        """,
+        [],
+    ),
     "an assignment": (
         """
         for x, y in data:

@@ -301,9 +301,11 @@ class Items(Iteration):
         """Put ``more`` among the elements of a list: from here on each of them may lie at any place."""
         one = self.one_of([*self.elements(container), *more])
         if one is not None:
-            items = self.s.get((container.oid, ITEMS)) or ()
+            items, rest = self.s.get((container.oid, ITEMS)) or (), self.s.get((container.oid, REST))
+            # what is put in is there for certain, wherever it lies
+            added = self.one_of([*([rest] if isinstance(rest, Value) else []), *more])
             self.s.set((container.oid, ITEMS), (one,) * len(items))
-            self.s.set((container.oid, REST), one)
+            self.s.set((container.oid, REST), added or one)
 
     def _set_in_object(
         self, container: Instance, key: Value, value: Value, at: ast.AST, expression: ast.expr | None

@@ -23,6 +23,38 @@ ANY: dict[str, Route] = {
     "tuple": Route("{o}, _ = ({v}, 1)"),
     "list item": Route("{o} = [{v}][0]"),
     "last item": Route("{o} = [1, {v}][-1]"),
+    "unknown place, unpacked": Route(
+        "_held = [None]\n_held[random.randrange(1)] = {v}\n{o}, = _held", ("import random",)
+    ),
+    "unknown place, first of": Route(
+        "_held = [None]\n_held[random.randrange(1)] = {v}\n{o} = next(iter(_held))", ("import random",)
+    ),
+    "unknown place, starred": Route(
+        "_held = [None, 1]\n_held[random.randrange(1)] = {v}\n{o}, *_ = _held", ("import random",)
+    ),
+    "unknown place, gone through": Route(
+        "_held = [None]\n_held[random.randrange(1)] = {v}\nfor {o} in _held:\n    pass", ("import random",)
+    ),
+    "unknown key, unpacked": Route(
+        "_held = {{0: None}}\n_held[random.randrange(1)] = {v}\n{o}, = _held.values()", ("import random",)
+    ),
+    "unknown key, got": Route(
+        "_held = {{1: None}}\n_held[random.randrange(1)] = {v}\n{o} = _held.get(0)", ("import random",)
+    ),
+    "inserted anywhere": Route(
+        "_held = [1]\n_held.insert(random.randrange(1), {v})\n{o}, _ = _held", ("import random",)
+    ),
+    "turned round": Route("{o}, _ = [1, {v}][::-1]"),
+    "turned round in place": Route("_held = [1, {v}]\n_held.reverse()\n{o}, _ = _held"),
+    "sorted pairs": Route("(_, {o}), _ = sorted([(1, None), (0, {v})], key=lambda pair: pair[0])"),
+    "groups of an optimizer": Route(
+        "_inner = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)\n"
+        '_inner.param_groups[0]["held"] = {v}\nfor _group in _inner.param_groups:\n    {o} = _group["held"]'
+    ),
+    "state of an optimizer": Route(
+        "_inner = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)\n"
+        '_inner.state["held"] = {v}\n{o} = _inner.state["held"]'
+    ),
     "dict item": Route('{o} = {{"a": {v}}}["a"]'),
     "dict get": Route('{o} = dict(a={v}).get("a")'),
     "dict values": Route("{o} = next(iter(dict(a={v}).values()))"),
