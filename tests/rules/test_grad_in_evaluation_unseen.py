@@ -12,7 +12,7 @@ import pytest
 from codemods.proofs.observations import Decision
 from codemods.rules import rule
 from codemods.source.options import Options
-from codemods.terms.findings import Promise
+from codemods.terms.findings import Promise, promoted
 from tests.graph.tools import run_tree
 from tests.rules.tools import found, lines, mended
 
@@ -905,6 +905,60 @@ def test_what_a_public_function_leaves_behind_is_advice(tmp_path: Path) -> None:
     findings = found(tmp_path, RULE, START, TRAIN, code)
     assert [f.promise for f in findings] == [Promise.ADVICE]
     assert "outlive the function" in findings[0].message
+    assert findings[0].likely is Promise.EXACT
+    assert "    @torch.no_grad()\n    def run(self, x):" in mended(tmp_path, promoted(findings))
+
+
+LEFT = {
+    "not known to evaluate": """
+class Tester:
+    def __init__(self, model):
+        self.model = model
+
+    def run(self, x):
+        self.out = self.model(x)
+        print(self.out.argmax(1).tolist())
+""",
+    "a coroutine": """
+class Tester:
+    def __init__(self, model):
+        self.model = model
+        self.model.eval()
+
+    async def run(self, x):
+        self.out = self.model(x)
+        print(self.out.argmax(1).tolist())
+""",
+    "the forward of a module": """
+class Tester(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.model = nn.Linear(4, 2)
+        self.model.eval()
+
+    def forward(self, x):
+        self.out = self.model(x)
+        print(self.out.argmax(1).tolist())
+""",
+    "one that trains on another path": """
+class Tester:
+    def __init__(self, model):
+        self.model = model
+        self.model.eval()
+
+    def run(self, x, y=None):
+        self.out = self.model(x)
+        print(self.out.argmax(1).tolist())
+        if y is not None:
+            F.mse_loss(self.out, y).backward()
+""",
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_is_left_behind_keeps_no_edit(tmp_path: Path, name: str) -> None:
+    findings = found(tmp_path, RULE, START, TRAIN, LEFT[name])
+    assert all(f.promise is Promise.ADVICE and f.likely is None and not f.edits for f in findings)
 
 
 # what depends on whether gradients are on, and what a forward leaves behind without saying so

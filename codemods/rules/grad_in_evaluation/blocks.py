@@ -12,6 +12,20 @@ from codemods.proofs.syntax import called
 from codemods.source.walking import walk
 from codemods.terms.spans import Span
 
+_TEST_FOLDERS = frozenset(("test", "tests", "testing", "unittests"))
+
+
+def is_test(path: str, file: ParsedFile | None, *, script: bool) -> bool:
+    """Whether a file holds unit tests, which evaluate a little of everything and never for long.
+
+    Such a file is named and placed as tests are; it is none if a ``script`` leads there and it asserts nothing.
+    """
+    *folders, name = path.split("/")
+    named = name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
+    if not named or _TEST_FOLDERS.isdisjoint(folders):
+        return False
+    return not script or file is None or any(isinstance(n, ast.Assert) for n in walk(file.tree))
+
 
 def is_inside(inner: tuple[Span, Span], outer: tuple[Span, Span]) -> bool:
     """Whether the statements from the first to the last of ``inner`` lie in those of ``outer``."""

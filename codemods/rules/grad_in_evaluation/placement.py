@@ -13,9 +13,8 @@ from codemods.proofs.gradients import suite_of
 from codemods.proofs.observations import Decision, Observation, Site, sites
 from codemods.proofs.syntax import DEFINITIONS, LOOPS, suspends
 from codemods.rules.base import Rule
-from codemods.rules.grad_in_evaluation.blocks import is_inside, recording, returns_value, switches_off
+from codemods.rules.grad_in_evaluation.blocks import is_inside, is_test, recording, returns_value, switches_off
 from codemods.rules.grad_in_evaluation.recordings import SiteOf
-from codemods.source.walking import walk
 from codemods.terms.edits import AddDecorator, DropArgument, Edit, WrapBlock
 from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.spans import Span
@@ -28,8 +27,7 @@ _LEFT_BEHIND = (
     "no code that can be seen back-propagates through the graphs recorded here, but they outlive the function: "
     "if no caller does, run it under `torch.no_grad()`"
 )
-
-_TEST_FOLDERS = frozenset(("test", "tests", "testing", "unittests"))
+_MAY_BE_WALKED = "; its graphs outlive the function, and what calls it might back-propagate them"
 
 _Chain = tuple[tuple[str, Span | None, Span], ...]
 _Forwards = dict[tuple[str, Span], list[Observation]]
@@ -76,7 +74,8 @@ class Placement:
         placed = _Placed(defaultdict(list), defaultdict(list), defaultdict(list), defaultdict(list))
         decorated = placed.decorated
         for forward in self.forwards:
-            if self._is_test(forward.facts["chain"]):
+            path, *_ = forward.facts["chain"][0]
+            if is_test(path, self.decision.files(path), script=forward.facts["chain"][-1][1] is None):
                 continue
             if not any(self._is_forward(path, function) for path, function, _ in forward.facts["chain"]):
                 self._own(forward, placed)
@@ -90,21 +89,7 @@ class Placement:
         yield from self._wrap_all(placed.blocks)
         for (path, span), forwards in sorted(placed.advice.items()):
             yield self._advise(path, span, forwards, _TRAINS_TOO)
-        for (path, span), forwards in sorted(placed.left.items()):
-            yield self._advise(path, span, forwards, _LEFT_BEHIND)
-
-    def _is_test(self, chain: _Chain) -> bool:
-        """Whether unit tests run it, which evaluate a little of everything and never for long.
-
-        Such a file is named and placed as tests are; it is none if a script leads there and it asserts nothing.
-        """
-        path, *_ = chain[0]
-        *folders, name = path.split("/")
-        named = name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
-        if not named or _TEST_FOLDERS.isdisjoint(folders):
-            return False
-        file = self.decision.files(path)
-        return chain[-1][1] is not None or file is None or any(isinstance(n, ast.Assert) for n in walk(file.tree))
+        yield from self._left_behind(placed.left)
 
     def _is_forward(self, path: str, function: Span | None) -> bool:
         """Whether it is the ``forward`` of a class: whoever trains the module runs it."""
@@ -195,11 +180,14 @@ class Placement:
         return site is not None and site.faulty
 
     def _may_decorate(self, path: str, site: Site) -> bool:
+        return (path, site.span) not in self.open and self._takes_decorator(path, site)
+
+    def _takes_decorator(self, path: str, site: Site) -> bool:
         file = self.decision.files(path)
         node = file.find(site.span, *DEFINITIONS) if file is not None else None
         if file is None or not isinstance(node, DEFINITIONS):
             return False
-        if (path, site.span) in self.open or self._trains(path, site.span):
+        if self._trains(path, site.span):
             return False
         if node.name.startswith("__") and node.name.endswith("__"):
             return False
@@ -210,7 +198,23 @@ class Placement:
 
     # decorators
 
-    def _decorate(self, path: str, span: Span, forwards: list[Observation]) -> Finding | None:
+    def _left_behind(self, left: _Forwards) -> Iterator[Finding]:
+        """Advice on what functions leave behind; on what evaluates it keeps its edit."""
+        evaluating: _Forwards = defaultdict(list)
+        for (path, span), forwards in sorted(left.items()):
+            function = next(f for p, f, s in forwards[0].facts["chain"] if (p, s) == (path, span))
+            site = self.functions.get((path, function))
+            evaluates = all(f.facts["reads"] == "evaluated" for f in forwards)
+            if evaluates and site is not None and site.faulty and self._takes_decorator(path, site):
+                evaluating[(path, site.span)] += forwards
+            else:
+                yield self._advise(path, span, forwards, _LEFT_BEHIND)
+        for (path, span), forwards in evaluating.items():
+            finding = self._decorate(path, span, forwards, _MAY_BE_WALKED)
+            if finding is not None:
+                yield finding
+
+    def _decorate(self, path: str, span: Span, forwards: list[Observation], doubts: str = "") -> Finding | None:
         file = self.decision.files(path)
         node = file.find(span, *DEFINITIONS) if file is not None else None
         if file is None or not isinstance(node, DEFINITIONS):
@@ -227,7 +231,7 @@ class Placement:
             edits = [(path, AddDecorator(span, "{torch}.no_grad()"))]
             remedy = "add `@torch.no_grad()`"
         edits += _drop_volatile(forwards)
-        doubts = _doubts(forwards, doubted=site.any("doubted"), handed=site.any("handed"))
+        doubts += _doubts(forwards, doubted=site.any("doubted"), handed=site.any("handed"))
         return self._finding(path, span, promise, message, remedy, edits, forwards, doubts)
 
     # blocks
