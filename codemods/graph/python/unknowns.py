@@ -9,7 +9,7 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cutting import FRESH, INTEGERS, OF_TENSORS, PLAIN
 from codemods.graph.model.facts.gradients import DETACHING
 from codemods.graph.model.facts.layers import PACKING
-from codemods.graph.model.facts.libraries import is_logging
+from codemods.graph.model.facts.libraries import ARRAY_ESTIMATORS, NO_ARRAY_ESTIMATORS, is_logging
 from codemods.graph.model.facts.operations import KEEPS_SHAPE
 from codemods.graph.model.kinds import UseKind
 from codemods.graph.model.nodes import Value
@@ -70,9 +70,19 @@ class Unknowns(BuiltinCalls):
             # only tensors have such methods: what a distribution gave
             if name not in _OF_TENSORS and (receiver.node is not None or not _made_of_others(receiver.path)):
                 return self.opaque(at, f"{receiver.path}.{name}", [receiver, *args.all()], public=True)
+        if receiver.path.startswith(ARRAY_ESTIMATORS) and receiver.path not in NO_ARRAY_ESTIMATORS:
+            return self._of_estimator(receiver, name, args, at)
         if receiver.path in PACKING and name in KEEPS_SHAPE | {"pin_memory"}:
             return receiver
         return None
+
+    def _of_estimator(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
+        for value in args.all():
+            self.use(value, UseKind.CALL, at, f"{receiver.path}.{name}")
+            self.refused(value, at)
+        self.run_callbacks(args, at)
+        # fit() returns the estimator
+        return receiver if name in ("fit", "partial_fit") else self.unknown(f"{receiver.path}.{name}", data=True)
 
     def drawn_from(self, receiver: Value, name: str, at: ast.AST) -> Value | None:
         """What a method of a distribution gives without a graph: a sample, a size; None of the other methods."""

@@ -60,6 +60,20 @@ DATA_LIBRARIES = words(
 )
 """Those among them whose results are data or settings through and through, never a container of tensors."""
 
+ARRAY_ESTIMATORS = tuple(
+    f"sklearn.{module}."
+    for module in (
+        *("cluster", "covariance", "cross_decomposition", "decomposition", "discriminant_analysis", "gaussian_process"),
+        *("isotonic", "kernel_ridge", "linear_model", "manifold", "mixture", "naive_bayes", "neighbors"),
+        *("neural_network", "preprocessing", "random_projection", "svm", "tree"),
+    )
+)
+"""How the public names begin of estimators whose methods make arrays of what they get, or raise (docs: scikit-learn,
+check_array); those that call other estimators stand in other modules."""
+
+NO_ARRAY_ESTIMATORS = frozenset({"sklearn.preprocessing.FunctionTransformer"})
+"""Those among them that hand on what they get as it is."""
+
 MODEL_LIBRARIES = words(
     """
     torchvision.models timm.create_model pretrainedmodels segmentation_models_pytorch efficientnet_pytorch
