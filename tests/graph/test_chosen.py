@@ -94,7 +94,7 @@ def test_a_model_of_the_tree_chosen_by_its_name(model: str) -> None:
 
 @pytest.mark.parametrize(
     "more",
-    ["import torch\nheld = torch.nn.Parameter(torch.ones(1)) * 2\n", "\n".join(f"def f{i}(): pass" for i in range(70))],
+    ["import torch\nheld = torch.nn.Parameter(torch.ones(1)) * 2\n", "\n".join(f"def f{i}(): pass" for i in range(40))],
 )
 def test_a_module_that_holds_graphs_or_too_much_is_not_followed(more: str) -> None:
     texts = {**ZOO, "zoo/__init__.py": ZOO["zoo/__init__.py"] + more}

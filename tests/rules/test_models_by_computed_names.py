@@ -149,7 +149,7 @@ def of_registry(folder: Path, *classes: str) -> list[str]:
 
 
 def test_classes_of_an_imported_file(tmp_path: Path) -> None:
-    assert of_registry(tmp_path, *(PLAIN.format(name=f"Net{i}", more="") for i in range(40))) == ["exact"]
+    assert of_registry(tmp_path, *(PLAIN.format(name=f"Net{i}", more="") for i in range(25))) == ["exact"]
 
 
 def test_classes_of_an_imported_file_beside_others(tmp_path: Path) -> None:
@@ -158,12 +158,12 @@ def test_classes_of_an_imported_file_beside_others(tmp_path: Path) -> None:
 
 
 def test_one_of_an_imported_file_that_remembers(tmp_path: Path) -> None:
-    many = [PLAIN.format(name=f"Net{i}", more="") for i in range(40)]
+    many = [PLAIN.format(name=f"Net{i}", more="") for i in range(25)]
     assert set(of_registry(tmp_path, *many, REMEMBERING.format(name="Other"))) <= {"advice"}
 
 
 def test_too_many_of_an_imported_file(tmp_path: Path) -> None:
-    many = [PLAIN.format(name=f"Net{i}", more="") for i in range(70)]
+    many = [PLAIN.format(name=f"Net{i}", more="") for i in range(40)]
     assert set(of_registry(tmp_path, *many)) <= {"advice"}
 
 

@@ -28,9 +28,9 @@ from codemods.graph.model.values import (
 from codemods.graph.run.recording import Recording
 
 MAX_OPTIONS = 12
-MAX_MODULES = 64
+MAX_MODULES = 32
 """How many objects of the tree, or functions and classes that make them, are kept apart: programs choose one of them by
-its name, and collections of algorithms have some forty."""
+its name."""
 
 
 class Joins(Recording):
