@@ -39,6 +39,9 @@ class Tree:
         path = os.path.realpath(os.path.join(self._start, filename))
         if not path.startswith(self._root) or path.startswith(OWN):
             return None
+        if not os.path.isabs(filename) and not os.path.isfile(path):
+            # Compiled code tells where it was compiled: numpy/random/mtrand.pyx.
+            return None
         parts = path[len(self._root) :].split(os.sep)
         return None if any(part in _INSTALLED for part in parts) else "/".join(parts)
 

@@ -121,6 +121,20 @@ def test_gradients_that_are_all_zero_are_worth_a_remark(tmp_path: Path) -> None:
     assert examined(HEAD + dedent(text).lstrip().replace(".round()", ""), tmp_path).remarks == ()
 
 
+@pytest.mark.parametrize(("factor", "learning"), [("step != 8", 2), ("step < 4", 0)])
+def test_who_learns_is_not_judged_by_one_step(factor: str, learning: int, tmp_path: Path) -> None:
+    text = f"""
+    net = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for step in range(12):
+        loss = net(torch.randn(3, 4)).square().mean() * ({factor})
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    """
+    assert examined(HEAD + dedent(text).lstrip(), tmp_path).measures.learning == learning
+
+
 PILE = """
 net = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 1))
 optimizer = torch.optim.SGD(net.parameters(), 0.1)

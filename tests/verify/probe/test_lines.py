@@ -45,3 +45,14 @@ def test_what_the_program_asked_for_last_comes_afterwards(lines: Lines) -> None:
     assert not torch.is_anomaly_check_nan_enabled()
     torch.autograd.set_detect_anomaly(False)
     assert not torch.is_anomaly_enabled()
+
+
+def test_compiled_code_is_not_the_users_wherever_it_was_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.py").touch()
+    monkeypatch.chdir(tmp_path)
+    tree = Tree(str(tmp_path.resolve()))
+    assert tree.relative("numpy/random/mtrand.pyx") is None
+    assert tree.relative("train.py") == "train.py"
+    assert tree.relative(str(tmp_path.resolve() / "train.py")) == "train.py"
