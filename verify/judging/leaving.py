@@ -79,6 +79,11 @@ def found(
         more = {**knobs.configuration(), "explore": True, "again": again, "arguments": True}
         run = runner.run("original", command, files=files, watch=[[line] for line in watch], also=also, more=more)
         seconds = max(seconds, run.wall)
+        absent = _absent(run)
+        if absent and absent not in (*runner.instead.modules, *NEVER_MADE_UP):
+            # A library asks for it, which the tree imports.
+            runner.instead = runner.instead.beside(absent)
+            continue
         before, left = left, _settled(left, run)
         stopped = next((record.stopped for record in run.records if record.stopped is not None), None)
         if stopped is None and run.record.end == "watchdog" and _missing(left) < _missing(before) and _missing(left):
@@ -112,6 +117,13 @@ def found(
         left = (*left, *(replace(each, form={**each.form, "batch": batch}) for each in (new, *others)))
     # What no run came to, or what there was no time to find, is none.
     return tuple(each for each in left if each.recipe is not None), goes_on
+
+
+def _absent(run: Run) -> str:
+    """The module for want of which ``run`` ended; empty for none."""
+    error = run.record.error
+    name = run.record.missing if error is not None and error.type == "ModuleNotFoundError" else None
+    return (name or "").partition(".")[0]
 
 
 def _missing(left: tuple[Left, ...]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -192,3 +193,40 @@ def test_a_change_of_what_is_left_out_is_not_reached_and_others_are_judged(folde
     verdicts = {rewrite.finding.span.line: rewrite.verdict for rewrite in verified(against=True).rewrites}
     lines = {PROGRAM[: PROGRAM.index(part)].count("\n") + 1: part for part in ("told += loss", 'np.load("kept.npy"')}
     assert [verdicts[line] for line in lines] == [Verdict.KEPT, Verdict.NOT_REACHED]
+
+
+#: What the tree imports is there, and lacks a module itself; and then there is no file.
+LOGGED = """\
+import numpy as np
+import torch
+from torch.utils.tensorboard import SummaryWriter
+
+writer = SummaryWriter("logs")
+x = torch.from_numpy(np.load("data.npy")).float().reshape(-1, 4)
+weight = torch.nn.Parameter(torch.ones(4))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for step in range(20):
+    loss = (x * weight).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    writer.add_scalar("loss", loss.item(), step)
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("tensorboard") is not None, reason="tensorboard is installed")
+@pytest.mark.parametrize(
+    ("old", "new", "kept"),
+    [
+        ("(x * weight).pow(2)", "(weight * x).pow(2)", True),
+        ("(x * weight).pow(2)", "(x * weight).pow(4)", False),
+        ('"loss", loss.item()', '"loss", 2 * loss.item()', False),
+    ],
+    ids=["right", "another loss", "another log"],
+)
+def test_a_module_that_a_library_lacks_is_stood_in_for(folder: Path, old: str, new: str, kept: bool) -> None:
+    (folder / "train.py").write_text(LOGGED)
+    (folder / "new.py").write_text(LOGGED.replace(old, new))
+    (rewrite,) = verified(against=True).rewrites
+    assert (rewrite.verdict is Verdict.KEPT) is kept, rewrite.why
+    assert rewrite.verdict is not Verdict.NOT_REACHED, rewrite.why
