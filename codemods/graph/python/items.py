@@ -293,6 +293,10 @@ class Items(Iteration):
             self.s.set((container.oid, ITEMS), tuple(changed))
         elif isinstance(key, Plain) and self._counts_to(container, key, items):
             self._set_in_turn(container, key, items, value)
+        elif isinstance(key, Plain) and key.turn is not None and all(isinstance(i, (Const, Plain)) for i in items):
+            # each turn of the loop comes to its own place, where nothing lay
+            rest = self.s.get((container.oid, REST))
+            self.s.set((container.oid, REST), value if rest is None else self.join(rest, value))
         else:
             self.mix(container, value)
         self.note_storing(container, expression, value, "[]", at)
