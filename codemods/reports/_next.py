@@ -36,7 +36,8 @@ def _steps(report: Report) -> Iterator[tuple[str, str, str]]:
         yield f"{report.fixable:,} fixable:", apply, ""
     risky = sum(NEEDS_UNSAFE in (one.obstacle or "") for one in report.findings)
     if risky:
-        yield f"{risky:,} more, which change what is learned:", f"{apply} --unsafe", ""
+        changes = "changes" if risky == 1 else "change"
+        yield f"{risky:,} more, which {changes} what is learned:", f"{apply} --unsafe", ""
     likely = sum(one.finding.likely is not None for one in report.findings)
     # Where runs were made already, those that they did not hold are told one by one.
     if likely and not any(word.startswith("--verify") for word in report.command):

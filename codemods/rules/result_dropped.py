@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from codemods.graph.model.kinds import NodeKind
+from codemods.graph.model.nodes import Node
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
 from codemods.proofs.bindings import bound_around
@@ -40,8 +42,10 @@ class ResultDropped(SiteRule):
     The rewrite: ``x = x.to(device)``, for the methods that move (``to``, ``cuda``) and variables of the function around
     the statement.
 
-    Advice: keep the result of any other, ``x = x.float()``, or call the method that works in place (``detach_``,
-    ``clamp_``): which of the two was meant is not written there.
+    Advice: make a parameter, or another leaf that asks for gradients, on its device and in its type from the start:
+    what ``to`` returns of it is no leaf, so that its ``.grad`` stays None and no optimizer takes it. Keep the result of
+    any other method, ``x = x.float()``, or call the one that works in place (``detach_``, ``clamp_``): which of the two
+    was meant is not written there.
 
     Promise: behaviour. What runs on one device does so as before; what was meant to move does.
 
@@ -73,12 +77,40 @@ class ResultDropped(SiteRule):
                 yield self.fine(file, call)
                 continue
             name = ast.unparse(call.func.value)
+            leaf = _of_a_leaf(trace, file, call)
+            why = "; kept, it would be no leaf: its `.grad` stays None, and no optimizer takes it" if leaf else ""
             yield self.fault(
                 file, call,
-                f"`{ast.unparse(call)}` returns a new tensor, which is dropped here; `{name}` stays as it is",
-                f"write `{name} = {ast.unparse(call)}`",
-                edits=_kept(file, ran.statement, call),
+                f"`{ast.unparse(call)}` returns a new tensor, which is dropped here; `{name}` stays as it is{why}",
+                f"make `{name}` so from the start" if leaf else f"write `{name} = {ast.unparse(call)}`",
+                edits=[] if leaf else _kept(file, ran.statement, call),
             )  # fmt: skip
+
+
+def _of_a_leaf(trace: Trace, file: ParsedFile, call: ast.Call) -> bool:
+    """Whether the tensor may be a leaf that asks for gradients when the call runs."""
+    assert isinstance(call.func, ast.Attribute)
+    name = ast.unparse(call.func.value)
+    return any(
+        (node.place.node is call and any(parent.leaf for parent in _through_branches(node)))
+        # what runs without gradients leaves no node
+        or (node.leaf and node.place.frame.file is file and _gives(node.place.statement, name))
+        for node in trace.nodes
+    )
+
+
+def _through_branches(node: Node) -> Iterator[Node]:
+    """What a node was computed from; where branches met, also what came by each of them."""
+    for parent in node.parents:
+        yield parent
+        if parent.kind is NodeKind.PHI:
+            yield from _through_branches(parent)
+
+
+def _gives(statement: ast.stmt | None, name: str) -> bool:
+    """Whether a statement assigns to ``name``."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return any(isinstance(target, ast.expr) and ast.unparse(target) == name for target in targets)
 
 
 def _kept(file: ParsedFile, statement: ast.stmt, call: ast.Call) -> list[Edit]:

@@ -64,7 +64,7 @@ class ZeroGradMisplaced(SiteRule):
             yield self.fault(
                 file,
                 mark.place.node,
-                f"gradients are cleared in every turn, and a step takes them in every {every}th: those of the turns "
+                f"gradients are cleared in every turn, and a step takes them every {every} turns: those of the turns "
                 "between are lost",
                 "clear them after the step",
                 (walk.place, "the gradients are computed here"),

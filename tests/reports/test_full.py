@@ -79,7 +79,7 @@ def test_unsafe_rewrites_are_offered_once_and_not_to_who_has_them() -> None:
     risky = Reported(replace(FINDING, promise=Promise.BEHAVIOUR), "x at a:1 changes what is learned and needs --unsafe")
     for applied in (False, True):
         told = full(report(risky, applied=applied, command=("codemod", "apply", "a")))
-        assert "1 more, which change what is learned: codemod apply a --unsafe\n" in told
+        assert "1 more, which changes what is learned: codemod apply a --unsafe\n" in told
     told = full(report(risky._replace(obstacle="it depends on another"), command=("codemod", "check", "--unsafe")))
     assert "--unsafe" not in told
 

@@ -110,6 +110,72 @@ FOUND = {
         """,
         "scale.clamp(0, 1)",
     ),
+    "a parameter, which would be no leaf": (
+        """
+        scale = nn.Parameter(torch.ones(2))
+        scale.to(torch.float64)
+        own = torch.optim.SGD([scale], lr=0.1)
+        for x, y in batches():
+            own.zero_grad()
+            (criterion(net(x), y) * scale).sum().backward()
+            own.step()
+        """,
+        "scale.to(torch.float64)",
+    ),
+    "a leaf that asks for gradients": (
+        """
+        weights = torch.randn(2, requires_grad=True)
+        weights.to(device)
+        for x, y in batches():
+            (criterion(net(x), y) * weights).sum().backward()
+            print(weights.grad)
+        """,
+        "weights.to(device)",
+    ),
+    "a leaf, without gradients": (
+        """
+        weights = torch.randn(2, requires_grad=True)
+        with torch.no_grad():
+            weights.to(device)
+        for x, y in batches():
+            (criterion(net(x), y) * weights).sum().backward()
+        """,
+        "weights.to(device)",
+    ),
+    "one of two, of which one is a leaf": (
+        """
+        import sys
+        if len(sys.argv) > 1:
+            weights = torch.randn(2, requires_grad=True)
+        else:
+            weights = net(torch.randn(1, 4)).detach()
+        weights.to(device)
+        for x, y in batches():
+            learn((criterion(net(x), y) * weights).sum())
+        """,
+        "weights.to(device)",
+    ),
+    "a leaf only afterwards": (
+        """
+        weights = torch.randn(2)
+        weights.to(device)
+        weights.requires_grad_()
+        for x, y in batches():
+            (criterion(net(x), y) * weights).sum().backward()
+        """,
+        "weights.to(device)",
+        "weights = weights.to(device)",
+    ),
+    "a result of the model": (
+        """
+        for x, y in batches():
+            out = net(x)
+            out.to(device)
+            learn(criterion(out, y))
+        """,
+        "out.to(device)",
+        "out = out.to(device)",
+    ),
 }
 """Programs with the line that is found."""
 

@@ -145,6 +145,8 @@ class Sequence(Value):
 
     oid: int
     kind: SequenceKind = SequenceKind.LIST
+    bounded: bool = False
+    """Whether the oldest item goes when one comes that is too many."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

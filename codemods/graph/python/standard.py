@@ -7,6 +7,7 @@ they are given. What is not followed here carries what went in.
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.kinds import SequenceKind
@@ -174,7 +175,8 @@ class Standard(Unknowns):
             if not items and given and not isinstance(filled, Sequence):
                 items = self.iterate(given[0], at)
             queue = self.new_sequence(items[:16], self.one_of([*items[16:], *several]), kind=SequenceKind.DEQUE)
-            return self.counted_as(queue, filled)
+            limit = args.keywords.get("maxlen", given[1] if len(given) > 1 else NONE)
+            return self.counted_as(queue if self.is_none(limit) else replace(queue, bounded=True), filled)
         if name in ("OrderedDict", "UserDict", "Counter"):
             return self.make_mapping(args, at)
         if name == "UserList":
