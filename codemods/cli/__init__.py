@@ -9,6 +9,7 @@ from collections.abc import Sequence
 # As a shell reports a program that the signal ended.
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+TROUBLE = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,6 +25,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read the output has seen enough; the interpreter would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return BROKEN_PIPE
+    except OSError:
+        # Raised by what tells errors: standard error takes nothing, and the interpreter would try once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        return TROUBLE
 
 
 def _main(given: list[str]) -> int:
@@ -31,7 +36,15 @@ def _main(given: list[str]) -> int:
         # What scripts ask before anything else need not wait for the machinery that parses options.
         from codemods import __version__
 
-        print(f"codemod {__version__}", flush=True)
+        try:
+            print(f"codemod {__version__}", flush=True)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            from codemods.cli._terminal import complain, given_up
+
+            complain(str(given_up(sys.stdout, error)))
+            return TROUBLE
         return 0
     from codemods.cli._app import run
 

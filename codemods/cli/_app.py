@@ -17,7 +17,8 @@ import typer
 import codemods.cli
 from codemods import __version__
 from codemods.cli._help import Command, Commands
-from codemods.cli._terminal import TROUBLE, BadValue, complain, require_choice
+from codemods.cli._terminal import TROUBLE, BadValue, complain, emit, require_choice
+from codemods.source.errors import os_reason
 from codemods.terms.errors import UserError
 
 FIRST = """\
@@ -74,7 +75,10 @@ def _parser(names: tuple[str, ...]) -> Callable[..., object]:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line ``arguments``, return the exit status; raises only KeyboardInterrupt and BrokenPipeError."""
+    """Run the command line ``arguments``, return the exit status.
+
+    Raises KeyboardInterrupt and BrokenPipeError, and OSError where an error cannot be told.
+    """
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -111,6 +115,9 @@ def run(arguments: Sequence[str]) -> int:
             if hint := _hint(arguments):
                 complain(hint)
             return TROUBLE
+        if isinstance(error, OSError) and (told := _closed_to_us(error)):
+            complain(told)
+            return TROUBLE
         return _own_error(error, verbose="-v" in arguments or "--verbose" in arguments)
 
 
@@ -122,6 +129,17 @@ def _hint(arguments: Sequence[str]) -> str:
     if command not in ("check", "apply"):
         return ""
     return next((_ELSEWHERE[word] for word in rest if word in _ELSEWHERE), "")
+
+
+def _closed_to_us(error: OSError) -> str:
+    """What to say of an ``error`` that the folder or its permissions are to blame for; empty for any other."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return "the working directory is gone; change to a folder that is there"
+    if isinstance(error, PermissionError) and error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {os_reason(error)}"
+    return ""
 
 
 def _own_error(error: Exception, *, verbose: bool) -> int:
@@ -137,7 +155,7 @@ def _own_error(error: Exception, *, verbose: bool) -> int:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"codemod {__version__}")
+        emit(f"codemod {__version__}\n", None)
         raise typer.Exit(0)
 
 
@@ -146,7 +164,7 @@ def _show_completion(shell: str | None) -> None:
         from codemods.cli._completion import script
 
         require_choice("--show-completion", shell, _SHELLS)
-        print(script(shell), end="")
+        emit(script(shell), None)
         raise typer.Exit(0)
 
 

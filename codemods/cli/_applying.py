@@ -136,7 +136,7 @@ def verified(
     require_plottable(plot)
     result, verification = apply_verified(
         job.targets.sources,
-        [entry_command(text, settings.python, Path.cwd()) for text in texts],
+        [entry_command(text, settings.python, Path.cwd(), option="--verify") for text in texts],
         options=job.options,
         settings=settings,
         dry_run=dry_run,

@@ -9,6 +9,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from codemods.cli._terminal import emit
+
 _ORDER = (
     "Where to look",
     "What to look for",
@@ -29,7 +31,28 @@ _RANGE = re.compile(r"  \[[\d.]*[<=]*x[<>=\d.]*\]|; [\d.]*[<=]*x[<>=\d.]*(?=\])"
 _LONG = 60
 
 
-class Commands(TyperGroup):
+def _show(ctx: Any, param: Any, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        emit(f"{ctx.get_help()}\n", None)
+        ctx.exit()
+
+
+class _Helped:
+    """Help is written as any output is, so that a full disk is told alike."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option ``--help``."""
+        option = super().get_help_option(ctx)  # type: ignore[misc]
+        if option is not None:
+            option.callback = _show
+        return option
+
+
+class Group(_Helped, TyperGroup):
+    """Commands in the order of their use."""
+
+
+class Commands(Group):
     """The commands in alphabetical order."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -37,7 +60,7 @@ class Commands(TyperGroup):
         return sorted(self.commands)
 
 
-class Command(TyperCommand):
+class Command(_Helped, TyperCommand):
     """A command whose options stand in groups, by the panel that each names."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

@@ -23,6 +23,8 @@ def require_place(output: Path | None, *kinds: str) -> None:
         problem = "leave the option out for standard output"
     elif output.is_dir():
         problem = "is a directory"
+    elif _is_named_pipe(output):
+        problem = "a named pipe, which waits for somebody to read it; name a file"
     elif output.exists() and _is_source(output):
         problem = "it is there already and looks like source; name another file"
     elif output.is_file() and not _was_ours(output, kinds):
@@ -63,7 +65,7 @@ def require_apart(outputs: Mapping[str, Path | None], inputs: Iterable[Path] = (
 
 
 def _is_kept(file: Path) -> bool:
-    """Whether what is written to ``file`` stays there: a device or a pipe takes all that comes."""
+    """Whether what is written to ``file`` stays there: a device or a shell's pipe takes all that comes."""
     return file.is_file() or not file.exists()
 
 
@@ -74,6 +76,12 @@ def _identity(file: Path) -> object:
     except (OSError, ValueError):
         return os.path.realpath(file)
     return found.st_dev, found.st_ino
+
+
+def _is_named_pipe(output: Path) -> bool:
+    # A pipe that a shell put there, /dev/fd/63 or /dev/stdout, is read already.
+    target = os.path.realpath(output)
+    return not target.startswith("/dev/") and Path(target).is_fifo()
 
 
 def _told(kinds: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
+from codemods.cli import TROUBLE as TROUBLE
 from codemods.cli._ours import titled
 from codemods.terms.errors import UserError
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 FINE = 0
 FOUND = 1
-TROUBLE = 2
 
 
 class BadValue(UserError):
@@ -95,10 +95,17 @@ def emit(data: str | bytes, output: Path | None, *, stream: TextIO | None = None
     except BrokenPipeError:
         raise
     except OSError as error:
-        # What is left in the buffer would fail once more, at the end of the process.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), target.fileno())
-        name = "error" if target is sys.stderr else "output"
-        raise UserError(f"cannot write standard {name}: {os_reason(error)}") from None
+        raise given_up(target, error) from None
+
+
+def given_up(stream: TextIO, error: OSError) -> UserError:
+    """Write no more to ``stream``, and return what to say of it."""
+    from codemods.source.errors import os_reason
+
+    # What is left in the buffer would fail once more, at the end of the process.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    name = "error" if stream is sys.stderr else "output"
+    return UserError(f"cannot write standard {name}: {os_reason(error)}")
 
 
 def emit_diff(result: ApplyResult | PatchResult, output: Path | None, *, colour: bool) -> None:

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 def command(
     *,
     paths: o.Paths = None,
-    dry_run: Annotated[bool, h.review("--dry-run", help="Print the diff and write nothing.")] = False,
+    dry_run: Annotated[
+        bool, h.review("--dry-run", help="Print the diff and change no file; as check, keep .codemod_cache.")
+    ] = False,
     interactive: Annotated[
         bool, h.review("--interactive", "-i", help="Show each change and ask whether to apply it.")
     ] = False,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from codemods.cli._terminal import FINE
+from codemods.cli._terminal import FINE, emit
 from codemods.terms.errors import UserError
 
 
@@ -27,7 +27,9 @@ def command(
         raise UserError(f"{missing[0]}: no such file or folder")
     try:
         for folder in clean(paths or ["."]):
-            print(f"removed {folder}")
+            emit(f"removed {folder}\n", None)
     except OSError as error:
-        raise UserError(f"{error.filename}: {os_reason(error)}") from None
+        if error.filename is None:
+            raise
+        raise UserError(f"{os.fsdecode(error.filename)}: {os_reason(error)}") from None
     return FINE

@@ -46,6 +46,9 @@ def command(
         raise UserError(
             f"{rule}: name a line too, such as {rule}:1; codemod check {shlex.quote(rule)} tells where findings are"
         )
+    path, colon, line = rule.rpartition(":")
+    if colon and Path(path).is_file():
+        raise UserError(f"{rule}: {repr(line) if line else 'nothing'} behind the colon; a line is a number: {path}:1")
     emit((as_json if format == "json" else as_text)(explain(rule)), None)
     return FINE
 

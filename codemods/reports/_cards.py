@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from string import ascii_lowercase
 
 from markupsafe import Markup
@@ -142,13 +143,13 @@ class _Changes:
                     continue
                 parts, trails = self._parts(draft)
                 coloured = self._lines.coloured(path)
-                code = of_diff(draft.excerpt, self._lines.old(path), trails, path, before, after, coloured)
+                code = of_diff(draft.excerpt, self._lines.shown(path), trails, path, before, after, coloured)
                 place = self._lines.place(path, draft.excerpt.hunks[0].old_start)
                 yield Card(draft.id, path, place, code, len(draft.excerpt.lines), parts, hunks=draft.excerpt.hunks)
 
     def _drafts_of(self, path: str, names: _Names) -> Iterator[_Draft]:
         near = {index: self._near(path, hunk) for index, hunk in enumerate(self._hunks[path])}
-        for excerpt in excerpts(self._hunks[path], near, len(self._lines.old(path))):
+        for excerpt in excerpts(self._hunks[path], near, len(self._lines.old(path)), partial(self._lines.cell, path)):
             own = tuple(dict.fromkeys(change for hunk in excerpt.hunks for change in hunk.changes))
             rule = self._changes[own[0]].rule if own else "change"
             yield _Draft(names(rule, path, excerpt.hunks[0].old_start), path, excerpt, own)
@@ -203,10 +204,12 @@ def _stop(station: Station, path: str, shown: range, lines: Lines, *, now: bool 
     text = (lines.now if now else lines.old)(step.path)
     if (step.path == path and step.line in shown) or not 1 <= step.line <= len(text):
         return Stop(station, place, Markup(""))
-    around = range(max(1, step.line - 1), min(len(text), step.line + 1) + 1)
+    around = _cut(range(step.line - 1, step.line + 2), len(text), lines.cell(step.path, step.line, now=now))
     at = range(step.line, step.line + 1)
     numbers, colours = lines.number(step.path, now=now), lines.coloured(step.path, now=now)
-    return Stop(station, place, of_text(around, text, at, ([station],), step.path, numbers, colours))
+    return Stop(
+        station, place, of_text(around, lines.shown(step.path, now=now), at, ([station],), step.path, numbers, colours)
+    )
 
 
 def _translations(report: Report, lines: Lines, names: _Names) -> Iterator[Card]:
@@ -240,12 +243,16 @@ def _left(report: Report, lines: Lines, names: _Names) -> Iterator[Card]:
         if finding.key in mended or (finding.rule == PYTHON2 and finding.path in report.translated):
             continue
         text = lines.now(finding.path)
-        shown = _shown(finding, finding.trail, len(text))
+        shown = _shown(finding, finding.trail, len(text), lines.cell(finding.path, finding.span.line, now=True))
         trail = stations(finding.trail)
         at = range(finding.span.line, finding.span.end_line + 1)
         number = lines.number(finding.path, now=True)
         colours = lines.coloured(finding.path, now=True)
-        code = of_text(shown, text, at, (trail,), finding.path, number, colours) if text else Markup("")
+        code = (
+            of_text(shown, lines.shown(finding.path, now=True), at, (trail,), finding.path, number, colours)
+            if text
+            else Markup("")
+        )
         stops = tuple(_stop(station, finding.path, shown, lines, now=True) for station in trail)
         place = lines.place(finding.path, finding.span.line, now=True)
         verdict = unmade.get((finding.rule, finding.path, lines.before(finding.path, finding.span.line)))
@@ -255,11 +262,17 @@ def _left(report: Report, lines: Lines, names: _Names) -> Iterator[Card]:
         yield Card(name, finding.path, place, code, len(shown), (part,), _why_left(reported, proof, report))
 
 
-def _shown(finding: Finding, trail: Sequence[TrailStep], length: int) -> range:
+def _shown(finding: Finding, trail: Sequence[TrailStep], length: int, cell: range | None) -> range:
     start, end = finding.span.line, min(finding.span.end_line, finding.span.line + TALLEST)
     near = [step.line for step in trail if step.path == finding.path and start - REACH <= step.line < end + REACH]
     first, last = min(start - CONTEXT, *(line - 1 for line in near), start), max(end + CONTEXT, *near, end)
-    return range(max(1, first), min(length, last) + 1)
+    return _cut(range(first, last + 1), length, cell)
+
+
+def _cut(lines: range, length: int, cell: range | None) -> range:
+    """Those of ``lines`` that are in a file of ``length`` lines, and in the ``cell`` where it is a notebook."""
+    within = cell or range(1, length + 1)
+    return range(max(within.start, lines.start), min(within.stop, lines.stop))
 
 
 def _why_left(reported: Reported, proof: Proof | None, report: Report) -> str:

@@ -43,13 +43,22 @@ class Excerpt(NamedTuple):
     hunks: tuple[Hunk, ...]
 
 
-def excerpts(hunks: Sequence[Hunk], near: Mapping[int, Iterable[int]], length: int) -> list[Excerpt]:
+def excerpts(
+    hunks: Sequence[Hunk],
+    near: Mapping[int, Iterable[int]],
+    length: int,
+    cell: Callable[[int], range | None] = lambda line: None,
+) -> list[Excerpt]:
     """Return what to show of a file of ``length`` lines, so that each of its ``hunks`` is in one excerpt.
 
-    ``near`` are lines to show together with the hunk at an index, unless they are too far from it.
+    ``near`` are lines to show together with the hunk at an index, unless they are too far from it; ``cell`` returns for
+    a line of a notebook those of its cell, of which no others are shown.
     """
     found: list[Excerpt] = []
-    for lines, hunk in sorted((_around(hunk, near.get(i, ()), length), hunk) for i, hunk in enumerate(hunks)):
+    for lines, hunk in sorted(
+        (_around(hunk, near.get(i, ()), cell(hunk.old_start) or range(1, length + 1)), hunk)
+        for i, hunk in enumerate(hunks)
+    ):
         if found and lines[0] <= found[-1].lines.stop:
             before = found.pop()
             found.append(Excerpt(range(before.lines.start, max(before.lines.stop, lines[1])), (*before.hunks, hunk)))
@@ -58,12 +67,13 @@ def excerpts(hunks: Sequence[Hunk], near: Mapping[int, Iterable[int]], length: i
     return [Excerpt(lines, tuple(sorted(inside, key=lambda hunk: hunk.old_start))) for lines, inside in found]
 
 
-def _around(hunk: Hunk, near: Iterable[int], length: int) -> tuple[int, int]:
+def _around(hunk: Hunk, near: Iterable[int], within: range) -> tuple[int, int]:
     start, end = hunk.old_start, hunk.old_start + len(hunk.removed)
     seen = [line for line in near if start - REACH <= line < end + REACH]
     first = min(start - CONTEXT, *(line - 1 for line in seen), start)
     last = max(end + CONTEXT, *(line + 2 for line in seen), end)
-    return max(1, first), max(1, min(length + 1, last))
+    # The hunk itself is always shown, even between two cells.
+    return min(max(within.start, first), start), max(min(within.stop, last), end, 1)
 
 
 def of_diff(

@@ -37,14 +37,16 @@ class _Frame:
     """The lines of one file that matter to a finding: ``rows`` are their numbers, from 1."""
 
     def __init__(self, report: Report, lines: Lines, path: str, finding: Finding, steps: Sequence[TrailStep]) -> None:
-        self._text = lines.now(path)
+        self._text = lines.shown(path, now=True)
         self._finding = finding if path == finding.path else None
         self._promise = finding.promise
         self._numbers = lines.number(path, now=True)
         self._notes = _notes(steps)
         first, last = _extent(finding)
         own = range(first - CONTEXT, last + CONTEXT + 1) if self._finding else range(0)
-        wanted = {*own, *self._notes}
+        # Of a notebook the lines of the cell: what is between two of them stands in neither.
+        cell = lines.cell(path, first, now=True) if self._finding else None
+        wanted = {*(own if cell is None else range(max(own.start, cell.start), min(own.stop, cell.stop))), *self._notes}
         self.rows = [number for number in sorted(wanted) if 0 < number <= len(self._text)]
         self.place = report.told(path, min(self._notes, default=0) or 1, now=True)
 

@@ -9,6 +9,7 @@ from codemods.reports import Report
 from codemods.reports._excerpts import Numbers
 from codemods.reports._syntax import Run, colours
 from codemods.rewriting.changes import Hunk
+from codemods.source.files import SourceFile
 from codemods.source.line_map import LineMap
 
 
@@ -44,6 +45,29 @@ class Lines:
         """Return the lines of ``path`` at which the findings that stand are counted."""
         source = self.report.rewritten.get(path) or self.report.sources.get(path)
         return split(source.text) if source else ()
+
+    @functools.cache  # noqa: B019
+    def shown(self, path: str, *, now: bool = False) -> Sequence[str]:
+        """Return the old lines of ``path``, or those of :meth:`now`, as they stand in it: in a notebook with magics."""
+        source = self._source(path, now)
+        if source is None or source.notebook is None:
+            return self.now(path) if now else self.old(path)
+        return source.lines(source.text)
+
+    def cell(self, path: str, line: int, *, now: bool = False) -> range | None:
+        """Return the lines that are the code of the cell of an old ``line``, or of one of :meth:`now`; None where the
+        file is no notebook."""
+        source = self._source(path, now)
+        return None if source is None else source.together(line)
+
+    def _source(self, path: str, now: bool) -> SourceFile | None:
+        """The file with the text that is meant."""
+        if now and path in self.report.rewritten:
+            return self.report.rewritten[path]
+        source = self.report.sources.get(path)
+        if source is None or now or path not in self.report.translated:
+            return source
+        return source.rewritten(self.report.translated[path])
 
     @functools.cache  # noqa: B019
     def coloured(self, path: str, *, now: bool = False) -> Sequence[Sequence[Run]]:

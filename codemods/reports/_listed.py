@@ -98,7 +98,7 @@ def root() -> Path:
     workspace = os.environ.get("GITHUB_WORKSPACE")
     if workspace and here.is_relative_to(workspace):
         return Path(workspace)
-    return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
+    return next((folder for folder in (here, *here.parents) if os.path.exists(folder / ".git")), here)
 
 
 def from_root(path: str, base: Path) -> str | None:
@@ -110,5 +110,5 @@ def from_root(path: str, base: Path) -> str | None:
 def in_repository(path: str) -> str:
     """Return the name of a file from the root of the repository that it is in, or from its folder if it is in none."""
     full = Path(os.path.abspath(path))
-    base = next((folder for folder in full.parents if (folder / ".git").exists()), full.parent)
+    base = next((folder for folder in full.parents if os.path.exists(folder / ".git")), full.parent)
     return full.relative_to(base).as_posix()

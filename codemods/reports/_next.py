@@ -14,11 +14,11 @@ from codemods.terms.words import words
 #: Options of ``check`` that mean the same to ``apply``, with a value behind them and without.
 _SHARED = words(
     "--select --ignore --hidden-state --total-style --no-grad-style --target-torch --exclude --config --jobs -j "
-    "--since --baseline"
+    "--since --baseline --stdin-filename"
 )
 _SHARED_FLAGS = frozenset(("--unsafe", "--no-unsafe", "--python2", "--no-python2"))
 #: Options about what is told, and whether anything is written.
-_TOLD = words("--format --output-format --output -o --also --color --stdin-filename --patch --plot --resume")
+_TOLD = words("--format --output-format --output -o --also --color --patch --plot --resume")
 _TOLD_FLAGS = frozenset(("--dry-run", "--exit-code", "--exit-zero", "-q", "--quiet", "-v", "--verbose", "--no-cache"))
 
 
@@ -30,8 +30,10 @@ def next_steps(report: Report, paint: Paint) -> Iterator[str]:
 
 def _steps(report: Report) -> Iterator[tuple[str, str, str]]:
     apply = apply_again(report)
-    if report.applied and report.dry_run and report.fixed:
-        yield "nothing was written:", apply, " writes it"
+    piped = _is_piped(report)
+    if report.applied and report.dry_run and report.fixed and not (piped and "--dry-run" not in report.command):
+        # What comes in by a pipe goes out by one.
+        yield "nothing was written:", apply, " prints the new text" if piped else " writes it"
     if report.fixable and not report.applied:
         yield f"{report.fixable:,} fixable:", apply, ""
     risky = sum(NEEDS_UNSAFE in (one.obstacle or "") for one in report.findings)
@@ -40,14 +42,14 @@ def _steps(report: Report) -> Iterator[tuple[str, str, str]]:
         yield f"{risky:,} more, which {changes} what is learned:", f"{apply} --unsafe", ""
     likely = sum(one.finding.likely is not None for one in report.findings)
     # Where runs were made already, those that they did not hold are told one by one.
-    if likely and not any(word.startswith("--verify") for word in report.command):
+    if likely and not piped and not any(word.startswith("--verify") for word in report.command):
         yield f"{likely:,} likely:", f"{apply} --verify SCRIPT", " makes those that a run holds"
     left = [one.finding for one in report.findings if one.finding.likely is None]
     advice = [finding for finding in left if finding.promise is Promise.ADVICE]
-    if advice:
+    if advice and not piped:
         place = report.told(advice[0].path, advice[0].span.line, now=True)
         yield f"{len(advice):,} for a person to judge:", shlex.join(["codemod", "explain", place]), " says why"
-    if report.skipped:
+    if report.skipped and not piped:
         yield (
             f"{len(report.skipped):,} could not be checked:",
             "--exclude",
@@ -68,8 +70,13 @@ def apply_again(report: Report) -> str:
         value = [next(words, "")] if valued and not equals else []
         if name in _TOLD:
             continue
-        if name in _SHARED or name in _SHARED_FLAGS or not word.startswith("-") or report.applied:
+        if name in _SHARED or name in _SHARED_FLAGS or not word.startswith("-") or word == "-" or report.applied:
             kept += [word, *value]
         else:
-            return "codemod apply"
+            return "codemod apply -" if _is_piped(report) else "codemod apply"
     return shlex.join(["codemod", "apply", *kept])
+
+
+def _is_piped(report: Report) -> bool:
+    """Whether what was looked at came in by standard input, where there is no file to run, name or leave out."""
+    return "-" in report.command[2:]

@@ -56,6 +56,8 @@ def _kind(reported: Reported, report: Report) -> str:
     finding = reported.finding
     if report.postponed and reported.fixable:
         return "for the next run"
+    if finding.path in {entry.path for entry in report.unwritten}:
+        return "in files that could not be saved"
     if finding.promise is Promise.ADVICE or not finding.edits:
         return "advice"
     if finding.promise is Promise.BEHAVIOUR:
@@ -243,5 +245,5 @@ def _comment(report: Report) -> list[str]:
     if report.skipped:
         skipped = [f"- {code(e.place)}: {inline(e.reason)}" for e in report.skipped]
         more = [f"- and {len(skipped) - FEW:,} more"] if len(skipped) > FEW else []
-        end = details(f"{count_text(len(report.skipped), 'file')} could not be read", [*skipped[:FEW], *more])
+        end = details(f"{count_text(len(report.skipped), 'file')} could not be checked", [*skipped[:FEW], *more])
     return fitted(out, sections, end)

@@ -20,7 +20,7 @@ from codemods.rewriting.continuations import continuations
 from codemods.rewriting.names_taken import Exports
 from codemods.rewriting.overlaps import compatible
 from codemods.rewriting.result import ApplyResult, Failure, Mended, Rewrite
-from codemods.rewriting.saving import write_linked
+from codemods.rewriting.saving import is_lost, with_lost, write_linked
 from codemods.rewriting.touched import Touched, touched_by
 from codemods.rewriting.trials import Attempt, Editor, Trial
 from codemods.source.files import SourceFile
@@ -80,9 +80,9 @@ def write(result: ApplyResult) -> ApplyResult:
     return replace(
         result,
         rewrites=rewrites,
-        fixed=tuple(finding for finding in result.fixed if finding.path not in lost),
-        mended=tuple(one for one in result.mended if lost.isdisjoint(f.path for f in one.findings)),
-        remaining=tuple(remaining),
+        fixed=tuple(finding for finding in result.fixed if not is_lost(finding, lost)),
+        mended=tuple(one for one in result.mended if not any(is_lost(f, lost) for f in one.findings)),
+        remaining=with_lost(remaining, result.fixed, unwritten),
         unwritten=tuple(unwritten),
         dry_run=False,
     )
@@ -248,23 +248,26 @@ class _Work:
         unwritten: list[Skipped] = [] if dry_run else write_linked(rewrites, self._linked)
         lost = {entry.path for entry in unwritten}
         remaining = judge(self.findings, self.options, self.present())
-        if dry_run:
-            remaining = [one._replace(finding=self._originally(one.finding)) for one in remaining]
-        texts = self.sources if dry_run else self.present()
+        # What stands in a file that was not written stands there as it did before.
+        remaining = [
+            one._replace(finding=self._originally(one.finding)) if dry_run or one.finding.path in lost else one
+            for one in remaining
+        ]
+        texts = self.sources if dry_run else self.present() | {path: self.sources[path] for path in lost}
         fixed = [*(one.finding for one in self.translations), *(placed(one, self.sources) for one in self._fixed)]
         return ApplyResult(
             files=counted(self.targets, skipped),
             rewrites=tuple(rewrite for rewrite in rewrites if rewrite.source.path not in lost),
             translations=tuple(Rewrite(one.source, one.text) for one in self.translations),
-            fixed=tuple(sorted((f for f in fixed if f.path not in lost), key=lambda f: (f.path, f.span, f.rule))),
-            remaining=tuple(one.placed(texts) for one in remaining),
+            fixed=tuple(sorted((f for f in fixed if not is_lost(f, lost)), key=lambda f: (f.path, f.span, f.rule))),
+            remaining=with_lost((one.placed(texts) for one in remaining), fixed, unwritten),
             skipped=(*skipped, *self._unparsable()),
             failures=tuple(self._failures),
             unwritten=tuple(unwritten),
             notes=tuple(dict.fromkeys((*self.analysis.notes, *self._notes))),
             dry_run=dry_run,
             sources=tuple(self.targets),
-            mended=tuple(group for group in self._mended if lost.isdisjoint(f.path for f in group.findings)),
+            mended=tuple(group for group in self._mended if not any(is_lost(f, lost) for f in group.findings)),
         )
 
     def _unparsable(self) -> list[Skipped]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from codemods.checking.ignores import Ignored, add_ignores
+from codemods.checking.reported import Reported
 from codemods.rewriting.result import ApplyResult, Rewrite
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_source, source_from_bytes
 from codemods.source.writing import write_atomically
 from codemods.terms.clusters import connected_groups
-from codemods.terms.findings import Skipped
+from codemods.terms.findings import Finding, Skipped
 
 
 def write_linked(rewrites: Sequence[Rewrite], linked: Iterable[frozenset[str]]) -> list[Skipped]:
@@ -23,6 +24,22 @@ def write_linked(rewrites: Sequence[Rewrite], linked: Iterable[frozenset[str]]) 
     for group in groups:
         unwritten += _write_together([by_path[path] for path in sorted(paths[number] for number in group)])
     return unwritten
+
+
+def is_lost(finding: Finding, lost: Collection[str]) -> bool:
+    """Whether a finding is not mended because files, of the paths ``lost``, could not be written."""
+    return finding.path in lost or any(path in lost for path, _ in finding.edits)
+
+
+def with_lost(
+    remaining: Iterable[Reported], fixed: Iterable[Finding], unwritten: Iterable[Skipped]
+) -> tuple[Reported, ...]:
+    """Return what remains together with those of the ``fixed`` that files ``unwritten`` leave as they were."""
+    lost = {entry.path for entry in unwritten}
+    back = [Reported(one, "the file could not be saved") for one in fixed if is_lost(one, lost)]
+    if not back:
+        return tuple(remaining)
+    return tuple(sorted([*remaining, *back], key=lambda one: (one.finding.path, one.finding.span, one.finding.rule)))
 
 
 def _write_together(rewrites: Sequence[Rewrite]) -> list[Skipped]:

@@ -80,9 +80,10 @@ def find_config(start: str | os.PathLike[str]) -> Path | None:
     place = Path(os.path.abspath(start))
     for folder in (place, *place.parents):
         file = folder / "pyproject.toml"
-        if file.is_file() and _table(file, _load(file)) is not None:
+        # A path would raise where a folder is closed to us; what is in there cannot be read, and its reader says so.
+        if os.path.isfile(file) and _table(file, _load(file)) is not None:
             return file
-        if (folder / ".git").exists():
+        if os.path.exists(folder / ".git"):
             return None
     return None
 

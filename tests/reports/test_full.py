@@ -11,6 +11,7 @@ import pytest
 from codemods.checking.check import check
 from codemods.checking.reported import Reported
 from codemods.reports import Detail, Report, renderer
+from codemods.rewriting.apply import apply
 from codemods.source.files import source_from_bytes
 from codemods.source.options import Options
 from codemods.source.targets import read_targets
@@ -162,3 +163,26 @@ def test_real_code_and_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "15 |     total += loss\n   |     ^^^^^^^^^^^^^ " in told
     assert "book.ipynb:cell 2:15:5: attached-loss-total" in told
     assert told.count("help: ") == 8
+
+
+@pytest.mark.parametrize("form", ["full", "html"])
+def test_of_a_notebook_only_what_is_in_the_cell_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = PROGRAM.replace("    opt.step()\n", "    !ls -l\n    opt.step()\n").removesuffix("print(total)\n")
+    first, _, second = program.partition("for _")
+    cells = [code(first + "first = 1"), code(f"for _{second}".rstrip("\n")), code("last = 1")]
+    Path("book.ipynb").write_bytes(notebook(*cells))
+    sources, options = read_targets(["book.ipynb"]).sources, Options()
+    for report in (
+        Report.of_check(check(sources, options=options)),
+        Report.of_check(check(sources, options=options), apply(sources, options=options, dry_run=True)),
+        Report.of_apply(apply(sources, options=options, dry_run=True)),
+    ):
+        page = renderer(form)(report, Detail.VERBOSE)
+        if not report.applied or form == "html":
+            assert "!ls -l" in page
+        assert "attached-loss-total" in page
+        for other in ("[codemod, cell", "_ipython", "first = 1", "last = 1"):
+            assert other not in page

@@ -296,7 +296,7 @@ def test_a_comment_for_check() -> None:
     assert told.startswith("**3 findings in 2 files**; `codemod apply` would change 2 of them.")
     assert "| exact | 2 | 2 |" in told
     assert "`train.py:1`, `train.py:9`" in told
-    assert "1 file could not be read" in told
+    assert "1 file could not be checked" in told
 
 
 def test_titles_are_short() -> None:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codemods.analysis.analyse import Analysis
-from codemods.rewriting.apply import MAX_ROUNDS, apply
+from codemods.rewriting.apply import MAX_ROUNDS, apply, write
 from codemods.rewriting.result import ApplyResult
 from codemods.source.files import SourceFile
 from codemods.source.options import Options
@@ -242,6 +242,7 @@ def test_file_changed_since_it_was_read_is_reported_and_the_others_go_on(tmp_pat
     assert (tmp_path / "b.py").read_text() == "x = right\n"
     assert [entry.path for entry in result.unwritten] == ["a.py"]
     assert [finding.path for finding in result.fixed] == ["b.py"]
+    assert [(one.finding.path, one.obstacle) for one in result.remaining] == [("a.py", "the file could not be saved")]
 
 
 @pytest.mark.parametrize("changed", ["a.py", "other.py"])
@@ -253,6 +254,17 @@ def test_files_of_one_edit_are_written_both_or_none(tmp_path: Path, changed: str
     assert texts == {"a.py": "x = ACROSS\n", "other.py": "z = 1\n"} | {changed: "new = 1\n"}
     assert sorted(entry.path for entry in result.unwritten) == ["a.py", "other.py"]
     assert not result.fixed
+    assert [one.finding.path for one in result.remaining] == ["a.py"]
+
+
+def test_what_is_left_in_a_file_that_was_not_written_stands_at_its_old_line(tmp_path: Path) -> None:
+    text = "z = 1\nq = RISKY\nr = WRONG\n"
+    files = [source("a.py", "x = ACROSS\n", tmp_path), source("other.py", text, tmp_path)]
+    (tmp_path / "other.py").write_text("new = 1\n")
+    whole = [("a.py", 1), ("other.py", 2), ("other.py", 3)]
+    for result in (run(*files, dry_run=False), write(run(*files))):
+        assert [(r.finding.path, r.finding.span.line) for r in result.remaining] == whole
+        assert not result.fixed
 
 
 def test_lines_of_a_dry_run_are_those_of_the_file_on_disk() -> None:

@@ -156,24 +156,24 @@ def script_command(script: str, arguments: Sequence[str], python: str, *, module
     return Command((python, script, *arguments), cwd, shlex.join([script, *arguments]), path.absolute())
 
 
-def entry_command(text: str, python: str, cwd: Path) -> Command:
+def entry_command(text: str, python: str, cwd: Path, *, option: str = "--entry") -> Command:
     """Return the command that ``text`` describes, as a user would type it in ``cwd``.
 
     ``train.py --epochs 1``, ``-m package.train``, ``python train.py`` and launchers such as ``torchrun train.py``: a
     script, ``-m`` and any ``python`` are run by ``python``, everything else as it stands. Raises :class:`VerifyError`
-    where there is nothing to run.
+    where there is nothing to run; it names ``option``, where ``text`` was given.
     """
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise VerifyError(f"--entry {text!r}: {error}") from None
+        raise VerifyError(f"{option} {text!r}: {error}") from None
     if not words:
-        raise VerifyError("--entry: an empty command")
+        raise VerifyError(f"{option}: an empty command")
     name = os.path.basename(words[0])
     if name in ("python", "python3"):
         words = words[1:]
         if not words:
-            raise VerifyError(f"--entry {text!r}: no script to run")
+            raise VerifyError(f"{option} {text!r}: no script to run")
     if is_notebook(words[0]) and (cwd / words[0]).is_file():
         path = cwd / words[0]
         return Command((python, path.name, *words[1:]), path.parent, text, path)
@@ -181,7 +181,7 @@ def entry_command(text: str, python: str, cwd: Path) -> Command:
         return Command((_launcher(words[0], python), *words[1:]), cwd, text, _script_in(words, cwd))
     script = _script_in(words, cwd)
     if script is None and words[0].endswith((".py", ".ipynb")):
-        raise VerifyError(f"--entry {text!r}: {words[0]}: no such file")
+        raise VerifyError(f"{option} {text!r}: {words[0]}: no such file")
     return Command((python, *words), cwd, text, script)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from codemods.cli._help import Group
 from codemods.cli._terminal import FINE, FOUND, emit
 from codemods.source.diffs import printable
 from codemods.terms.errors import UserError
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from codemods.batch.campaign.settings import Campaign
 
 app = typer.Typer(
-    help="Rewrite, prove and publish many repositories.\n\ndocs/batch.md says how.", no_args_is_help=False
+    cls=Group,
+    help="Rewrite, prove and publish many repositories.\n\ndocs/batch.md says how.",
+    no_args_is_help=False,
 )
 
 File = Annotated[Path, typer.Argument(metavar="CAMPAIGN", help="The campaign file.")]

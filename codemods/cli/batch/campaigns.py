@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from codemods.cli._help import Command
 from codemods.cli._terminal import FINE, FOUND, emit, require_choice
 from codemods.terms.errors import UserError
 
@@ -33,7 +34,7 @@ from codemods.cli.batch._options import (
 )
 
 
-@app.command("init")
+@app.command("init", cls=Command)
 def init(
     file: Annotated[Path, typer.Argument(metavar="[CAMPAIGN]", help="The file to write.")] = Path("campaign.toml"),
     named: Annotated[
@@ -57,7 +58,7 @@ def init(
     return FINE
 
 
-@app.command("plan")
+@app.command("plan", cls=Command)
 def plan(
     file: File,
     format: Format = "text",
@@ -74,7 +75,7 @@ def plan(
     return FINE
 
 
-@app.command("run")
+@app.command("run", cls=Command)
 def run(
     file: File,
     jobs: Jobs = None,
@@ -91,7 +92,7 @@ def run(
     return run_stages(read_campaign(file), jobs, scheduler, only, quiet, lambda _: "", stages)
 
 
-@app.command("retry")
+@app.command("retry", cls=Command)
 def retry(
     file: File,
     failed: Annotated[bool, typer.Option("--failed", help="Take what failed.")] = False,
@@ -165,7 +166,7 @@ def run_stages(
     return FOUND if (summary.settled.keys() | summary.standing) & {"failed", "refused"} else FINE
 
 
-@app.command("status")
+@app.command("status", cls=Command)
 def status(
     file: File,
     upstream: Annotated[bool, typer.Option("--upstream", help="Ask the remotes whether they moved.")] = False,
@@ -182,7 +183,7 @@ def status(
     return FINE
 
 
-@app.command("report")
+@app.command("report", cls=Command)
 def report(
     file: File,
     format: Annotated[

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from codemods.cli._help import Command
 from codemods.cli._terminal import FINE, FOUND, require_choice
 from codemods.cli.batch._options import (
     DryRun,
@@ -29,7 +30,7 @@ from codemods.cli.batch.campaigns import run_stages
 from codemods.terms.errors import UserError
 
 
-@app.command("publish")
+@app.command("publish", cls=Command)
 def publish(
     file: File,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done and do nothing.")] = False,
@@ -50,7 +51,7 @@ def publish(
     )
 
 
-@app.command("follow")
+@app.command("follow", cls=Command)
 def follow(
     file: File,
     only: Only = None,
@@ -66,7 +67,7 @@ def follow(
     return status_for_requests(lambda: follow_campaign(campaign, say, only=only or (), comments=comments))
 
 
-@app.command("update")
+@app.command("update", cls=Command)
 def update(
     file: File,
     only: Only = None,
@@ -106,7 +107,7 @@ def update(
     return FOUND if found.failures else FINE
 
 
-@app.command("close")
+@app.command("close", cls=Command)
 def close(
     file: File,
     only: Only = None,
@@ -151,7 +152,7 @@ def close(
     )
 
 
-@app.command("merge")
+@app.command("merge", cls=Command)
 def merge(
     file: File,
     only: Only = None,
