@@ -56,6 +56,44 @@ def only_once(place: Place, loop: ast.AST) -> bool:
     return False
 
 
+def limited(place: Place, container: str) -> bool:
+    """Whether a condition in the function of a place lets it be reached a few times only: one that asks for what is in
+    the ``container``, compares something that is counted, or reads a flag that is set elsewhere."""
+    file = place.frame.file
+    around = _Conditions(file, place.node, file.tree)
+    if around.scope is None:
+        return False
+    conditions = [around, *_endings(place, around.scope, file.tree)]
+    tests = [test for each in conditions for test, _ in each.tests]
+    tests += [o for o in file.outward(place.node, *FUNCTIONS) if isinstance(o, ast.BoolOp)]
+    return any(_limits(file, atom, container) for test in tests for atom in atoms(test))
+
+
+def _limits(file: ParsedFile, test: ast.expr, container: str) -> bool:
+    asked = {ast.unparse(n) for n in walk(test) if isinstance(n, (ast.Name, ast.Attribute))}
+    if container in asked:
+        return True
+    if isinstance(test, ast.Compare):
+        # every nth time is no limit
+        every = any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in walk(test))
+        return not every and bool(asked & file.once(_counted, file.tree))
+    flag = named(test)
+    return bool(flag) and any(
+        named(n) == flag and isinstance(getattr(n, "ctx", None), ast.Store) for n in walk(file.tree)
+    )
+
+
+def atoms(test: ast.expr) -> Iterator[ast.expr]:
+    """The conditions that ``and``, ``or`` and ``not`` make a condition of."""
+    if isinstance(test, ast.BoolOp):
+        for part in test.values:
+            yield from atoms(part)
+    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from atoms(test.operand)
+    else:
+        yield test
+
+
 def _endings(place: Place, scope: ast.AST, loop: ast.AST) -> Iterator[_Conditions]:
     """The conditions under which a turn ends before a place: at a ``continue`` of its loop, a ``return`` elsewhere."""
     file = place.frame.file

@@ -5,20 +5,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from codemods.graph.model.nodes import Walk
+from codemods.graph.model.nodes import Place, Walk
 from codemods.graph.model.trace import Storing, Trace
 from codemods.graph.model.values import Sequence, Tensor
 from codemods.proofs.carried import Ledger
 from codemods.proofs.observations import Observation
 from codemods.proofs.reach import surely_attached
 from codemods.proofs.syntax import LOOPS
-from codemods.proofs.turns import crossed
+from codemods.proofs.turns import crossed, limited, named
 from codemods.proofs.unseen import leaves_sight
-from codemods.rules._sites import SiteRule, detached
+from codemods.rules._sites import SiteRule, detached, everywhere
 from codemods.rules.stored_graph.rule import StoredGraph
 from codemods.rules.stored_graph.uses import ADDING, training_walk
+from codemods.source.walking import walk
 from codemods.terms.findings import Promise
 from codemods.terms.spans import Span
+
+_REGISTERING = frozenset(("register_forward_hook", "register_forward_pre_hook", "register_module_forward_hook"))
 
 
 class HookKeepsGraph(SiteRule):
@@ -28,9 +31,11 @@ class HookKeepsGraph(SiteRule):
     step, with the activations that the graph still needs, so memory grows with every forward although one look at the
     values was all that was meant.
 
-    Left alone: lists that are emptied, or made anew, between two steps; entries that are replaced; what the hook
-    detaches; hooks that run without gradients; what a later backward uses (distillation, penalties on activations) or
-    code gets that cannot be seen; lists of which the program reads values (``stored-graph`` detaches these).
+    Left alone: lists that are emptied or made anew while training goes on, and a ``deque`` with a ``maxlen``; hooks
+    that are taken away by their handles, or that look at how much they have kept (``if len(kept) < 3``), at a count or
+    at a flag; entries that are replaced; what the hook detaches; hooks that run without gradients; what a later
+    backward uses (distillation, penalties on activations) or code gets that cannot be seen; lists of which the program
+    reads values (``stored-graph`` detaches these).
 
     Advice: store ``output.detach()`` in the hook. This is likely: the edit is made where a run shows that it holds.
     Take the hook away when it has done its work, by the handle that ``register_forward_hook`` returns.
@@ -62,17 +67,17 @@ class HookKeepsGraph(SiteRule):
             if (file.path, file.span(node)) in mended:
                 continue
             found = next(_piles(ledger, storings), None)
-            if found is None or any(_used(ledger, s) for s in storings):
+            if found is None or any(_used(ledger, s) or _emptied(trace, s) for s in storings) or _ends(trace, place):
                 yield self.fine(file, node)
                 continue
-            old, walk = found
+            old, ending = found
             what = ast.unparse(storings[0].value_expr)
             yield self.fault(
                 file, node,
                 f"this hook keeps `{what}` of every forward with its graph: memory grows",
                 f"store `{what}.detach()`" if isinstance(found[0].value, Tensor) else "detach what is stored",
                 (old.place, "kept here in every forward"),
-                (walk.place, "its step ends here, and nothing empties the list"),
+                (ending.place, "its step ends here, and nothing empties the list"),
                 edits=detached(file, old),
             )  # fmt: skip
 
@@ -87,9 +92,64 @@ def _piles(ledger: Ledger, storings: list[Storing]) -> Iterator[tuple[Storing, W
             if not isinstance(loop, LOOPS):
                 continue
             for node in set(old.nodes) & set(later.held):
-                walk = training_walk(ledger, node, loop) if surely_attached(node) else None
-                if walk is not None and not any(w.place.clock > later.place.clock for w in node.walks):
-                    yield old, walk
+                ending = training_walk(ledger, node, loop) if surely_attached(node) else None
+                if ending is not None and not any(w.place.clock > later.place.clock for w in node.walks):
+                    yield old, ending
+
+
+def _emptied(trace: Trace, storing: Storing) -> bool:
+    """Whether a list has a limit, is emptied at some time, or was made while training went on already."""
+    container = storing.container
+    assert isinstance(container, Sequence)
+    if container.bounded or any(oid == container.oid for oid, _ in trace.emptied):
+        return True
+    name = named(_container(storing.place))
+    return storing.born > trace.walks[0].place.clock or any(
+        isinstance(node, ast.Subscript)
+        and (isinstance(node.ctx, ast.Del) or (isinstance(node.ctx, ast.Store) and isinstance(node.slice, ast.Slice)))
+        and named(node.value) == name
+        for _, node in everywhere(trace)
+    )
+
+
+def _container(place: Place) -> ast.AST:
+    """What a place puts something into."""
+    node = place.node
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.value
+    return node.target if isinstance(node, ast.AugAssign) else node
+
+
+def _ends(trace: Trace, place: Place) -> bool:
+    """Whether a hook stops keeping what it gets: it is taken away by its handle, or has a limit of its own."""
+    if limited(place, ast.unparse(_container(place))):
+        return True
+    nodes = list(everywhere(trace))
+    removed = any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "remove"
+        and not (node.args or node.keywords)
+        for _, node in nodes
+    )
+    registered = [
+        (file, node)
+        for file, node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _REGISTERING
+    ]
+    mine = [each for each in registered if _about(each[1], place.frame.definition)]
+    for file, call in mine or registered:
+        parent = file.parent(call)
+        entered = isinstance(parent, ast.Call) and named(parent.func) == ".enter_context"
+        if isinstance(parent, ast.withitem) or entered or (removed and not isinstance(parent, ast.Expr)):
+            return True
+    return False
+
+
+def _about(call: ast.AST, hook: ast.AST | None) -> bool:
+    """Whether a call registers a hook, by its name or as it stands there."""
+    name = getattr(hook, "name", "")
+    return any(node is hook or (name and named(node).lstrip(".") == name) for node in walk(call))
 
 
 def _used(ledger: Ledger, storing: Storing) -> bool:
@@ -98,7 +158,7 @@ def _used(ledger: Ledger, storing: Storing) -> bool:
         return True
     container = getattr(storing.container, "oid", 0)
     for node in storing.nodes:
-        walked = max((walk.place.clock for walk in node.walks), default=0)
+        walked = max((w.place.clock for w in node.walks), default=0)
         for reading in ledger.readings_of.get(node, ()):
             hooked = reading.place.frame.definition in ledger.trace.hooks
             if not hooked and container in reading.containers and storing.place.clock < reading.place.clock < walked:

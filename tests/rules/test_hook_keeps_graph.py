@@ -102,9 +102,169 @@ FOUND = {
         "self.maps.append(made)",
         "self.maps.append(made.detach())",
     ),
+    "a deque without a limit": (
+        """
+        from collections import deque
+        kept = deque([], maxlen=None)
+        net[0].register_forward_hook(lambda module, given, made: kept.append(made))
+        for x, y in batches():
+            learn(criterion(net(x), y))
+        """,
+        "net[0].register_forward_hook(lambda module, given, made: kept.append(made))",
+        "net[0].register_forward_hook(lambda module, given, made: kept.append(made.detach()))",
+    ),
+    "another hook is taken away": (
+        """
+        kept = []
+        def look(module, given, made):
+            kept.append(made)
+        def once(module, given, made):
+            print(made.shape)
+        net[0].register_forward_hook(look)
+        handle = net[2].register_forward_hook(once)
+        for x, y in batches():
+            learn(criterion(net(x), y))
+            handle.remove()
+        """,
+        "kept.append(made)",
+        "kept.append(made.detach())",
+    ),
+    "a handle that nobody uses": (
+        """
+        kept = []
+        handle = net[0].register_forward_hook(lambda module, given, made: kept.append(made))
+        for x, y in batches():
+            learn(criterion(net(x), y))
+        """,
+        "handle = net[0].register_forward_hook(lambda module, given, made: kept.append(made))",
+        "handle = net[0].register_forward_hook(lambda module, given, made: kept.append(made.detach()))",
+    ),
+    "a condition that is no limit": (
+        """
+        kept = []
+        def look(module, given, made):
+            if isinstance(made, torch.Tensor) and module.training:
+                kept.append(made)
+        net[0].register_forward_hook(look)
+        for x, y in batches():
+            learn(criterion(net(x), y))
+        """,
+        "kept.append(made)",
+        "kept.append(made.detach())",
+    ),
 }
 
 LEFT = {
+    "a deque with a limit": """
+        from collections import deque
+        kept = deque(maxlen=2)
+        net[0].register_forward_hook(lambda module, given, made: kept.append(made))
+        for x, y in batches():
+            learn(criterion(net(x), y))
+        """,
+    "a deque with a limit, by its place": """
+        from collections import deque
+        kept = deque([], 2)
+        net[0].register_forward_hook(lambda module, given, made: kept.append(made))
+        for x, y in batches():
+            learn(criterion(net(x), y))
+        """,
+    "taken away at once": """
+        kept = []
+        handle = net[0].register_forward_hook(lambda module, given, made: kept.append(made))
+        net(torch.randn(2, 4))
+        handle.remove()
+        for x, y in batches():
+            learn(criterion(net(x), y))
+        """,
+    "taken away by itself": """
+        kept = []
+        def look(module, given, made):
+            kept.append(made)
+            handle.remove()
+        handle = net[0].register_forward_hook(look)
+        for x, y in batches():
+            learn(criterion(net(x), y))
+        """,
+    "taken away with others": """
+        kept = []
+        def look(module, given, made):
+            kept.append(made)
+        handles = [layer.register_forward_hook(look) for layer in net]
+        net(torch.randn(2, 4))
+        for handle in handles:
+            handle.remove()
+        for x, y in batches():
+            learn(criterion(net(x), y))
+        """,
+    "taken away where a block ends": """
+        kept = []
+        with net[0].register_forward_hook(lambda module, given, made: kept.append(made)):
+            net(torch.randn(2, 4))
+        for x, y in batches():
+            learn(criterion(net(x), y))
+        """,
+    "a few alone": """
+        kept = []
+        def look(module, given, made):
+            if len(kept) < 3:
+                kept.append(made)
+        net[0].register_forward_hook(look)
+        for x, y in batches():
+            learn(criterion(net(x), y))
+        """,
+    "a few alone, behind a return": """
+        class Recorder:
+            def __init__(self):
+                self.made = []
+
+            def __call__(self, module, given, made):
+                if len(self.made) >= 3:
+                    return
+                self.made.append(made)
+
+        net[0].register_forward_hook(Recorder())
+        for x, y in batches():
+            learn(criterion(net(x), y))
+        """,
+    "a few alone, by a count": """
+        kept = []
+        class Count:
+            turns = 0
+        def look(module, given, made):
+            if Count.turns < 3:
+                kept.append(made)
+        net[0].register_forward_hook(look)
+        for x, y in batches():
+            learn(criterion(net(x), y))
+            Count.turns += 1
+        """,
+    "while a flag is set": """
+        kept, on = [], True
+        def look(module, given, made):
+            if on:
+                kept.append(made)
+        net[0].register_forward_hook(look)
+        for x, y in batches():
+            learn(criterion(net(x), y))
+            on = False
+        """,
+    "emptied once in a while": """
+        kept = []
+        net[0].register_forward_hook(lambda module, given, made: kept.append(made))
+        for epoch in range(5):
+            for x, y in batches():
+                learn(criterion(net(x), y))
+            kept.clear()
+        """,
+    "emptied by a slice": """
+        kept = []
+        net[0].register_forward_hook(lambda module, given, made: kept.append(made))
+        for epoch in range(5):
+            for x, y in batches():
+                learn(criterion(net(x), y))
+            del kept[:]
+        """,
     "detached": """
         kept = []
         def look(module, given, made):
