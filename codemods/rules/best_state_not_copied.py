@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from math import inf
 from typing import NamedTuple
 
 from codemods.graph.model.kinds import Marked
+from codemods.graph.model.nodes import Place
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Ran, Step, Trace
 from codemods.graph.model.values import Instance, Module, Optimizer
 from codemods.proofs.bindings import bound_around, bound_at
+from codemods.proofs.blocks import meeting
 from codemods.proofs.observations import Observation
-from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, own_nodes
+from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, LOOPS, own_nodes
 from codemods.rules._sites import SiteRule, everywhere, scope
 from codemods.source.walking import walk
 from codemods.terms.edits import Edit, InsertStatements, KeepPart, WrapExpression
@@ -39,9 +42,9 @@ class BestStateNotCopied(SiteRule):
 
     Left alone: states that are copied (``copy.deepcopy``, a dict of clones), saved to a file at once, or loaded into
     another model; models that are made again or moved in between; names and attributes that are given anything else on
-    the way, and attributes that are read for more than to load, save or test them; a state that is taken right before
-    the loop is left; optimizers of classes of the tree; models with a ``state_dict`` of their own, and such as cannot
-    be seen.
+    the way, and attributes that are read for more than to load, save or test them; a state that is taken anew in every
+    turn behind the last step of it, or right before the loop is left; optimizers of classes of the tree; models with a
+    ``state_dict`` of their own, and such as cannot be seen.
 
     The rewrite: ``best = copy.deepcopy(model.state_dict())``, with ``import copy`` where the file has none.
 
@@ -59,8 +62,10 @@ class BestStateNotCopied(SiteRule):
         for load in trace.marks:
             if load.kind is not Marked.PARAMETERS_LOADED or not isinstance(load.place.node, ast.Call):
                 continue
-            for taken in _kept(trace, load.place.frame.file, load.place.node):
-                ran, step = _trained(trace, load, taken.statement)
+            states = list(_kept(trace, load.place.frame.file, load.place.node))
+            latest = _latest(trace, load, [taken.statement for taken in states])
+            for taken in states:
+                ran, step = _trained(trace, load, taken.statement, latest)
                 if ran is None or step is None:
                     yield self.fine(taken.file, taken.statement)
                     continue
@@ -248,8 +253,58 @@ def _leaves(file: ParsedFile, taken: ast.stmt) -> bool:
     return False
 
 
-def _trained(trace: Trace, load: Mark, taken: ast.stmt) -> tuple[Ran | None, Step | None]:
-    """Where the state was taken, and a step after it that wrote to the same parameters before they were loaded."""
+def _latest(trace: Trace, load: Mark, states: list[ast.stmt]) -> int:
+    """When a state was surely taken last before it is loaded: what was taken earlier is not loaded."""
+    return max(
+        (
+            ran.first
+            for ran in trace.ran
+            if any(ran.statement is taken for taken in states)
+            and ran.last <= load.place.clock
+            and _surely(ran.place, load.place)
+        ),
+        default=0,
+    )
+
+
+def _surely(taken: Place, load: Place) -> bool:
+    """Whether every turn of the loops around ``taken`` comes by it, and nothing but such loops decides about it."""
+    met = meeting(taken, load)
+    if met is None:
+        return False
+    for place in taken.chain():
+        file, here = place.frame.file, place.frame is met[0].frame
+        inner: ast.AST | None = place.statement
+        # where both stand in one frame, what leaves that leaves the load too
+        around = {*file.outward(met[1].node, *FUNCTIONS)} if here else set()
+        while inner is not None and (outer := file.parent(inner)) not in around:
+            if outer is None or isinstance(outer, (*FUNCTIONS, ast.Module)):
+                break
+            if not isinstance(outer, (*LOOPS, ast.With, ast.AsyncWith)) or inner not in outer.body:
+                return False
+            inner = outer
+        whole = inner if here else place.frame.definition
+        if whole is None or place.statement is None or _skipped(file, whole, place.statement):
+            return False
+        if here:
+            return True
+    return False
+
+
+def _skipped(file: ParsedFile, around: ast.AST, taken: ast.AST) -> bool:
+    """Whether something before ``taken`` in a statement or function ``around`` it leaves a turn, or the function."""
+    before = [node for node in walk(around) if getattr(node, "lineno", inf) < getattr(taken, "lineno", 0)]
+    loops = set(file.outward(taken, *FUNCTIONS))
+    return any(
+        (isinstance(node, (ast.Break, ast.Continue)) and file.enclosing(node, *LOOPS) in loops)
+        or (isinstance(node, (ast.Return, ast.Yield, ast.YieldFrom)) and isinstance(around, FUNCTIONS))
+        for node in before
+    )
+
+
+def _trained(trace: Trace, load: Mark, taken: ast.stmt, latest: int) -> tuple[Ran | None, Step | None]:
+    """Where the state was taken, at ``latest`` or later, and a step after it that wrote to the same parameters before
+    they were loaded."""
     leaves = set(load.of or ())
     own = load.by.cls.find("state_dict") if isinstance(load.by, Instance) else None
     # what cannot be seen may be a wrapper, whose state is gathered from elsewhere
@@ -263,7 +318,7 @@ def _trained(trace: Trace, load: Mark, taken: ast.stmt) -> tuple[Ran | None, Ste
         return None, None
     within = isinstance(load.place.node, ast.Call) and isinstance(load.place.node.args[0], ast.Name)
     for ran in trace.ran:
-        if ran.statement is not taken or ran.last > load.place.clock:
+        if ran.statement is not taken or ran.last > load.place.clock or ran.first < latest:
             continue
         if ran.frame is not load.place.frame if within else not _of_the_same(trace, load, ran):
             continue

@@ -178,10 +178,107 @@ FOUND = {
         "self.kept = self.model.state_dict()",
         "self.kept = copy.deepcopy(self.model.state_dict())",
     ),
+    "taken in every turn, until one is worse": (
+        """
+        low = 1e9
+        for i in range(5):
+            total = epoch()
+            if total > low:
+                break
+            low = total
+            best = net.state_dict()
+        net.load_state_dict(best)
+        """,
+        "best = net.state_dict()",
+        "best = copy.deepcopy(net.state_dict())",
+    ),
+    "taken in every turn that is not skipped": (
+        """
+        for i in range(5):
+            if epoch() > 1:
+                continue
+            best = net.state_dict()
+        net.load_state_dict(best)
+        """,
+        "best = net.state_dict()",
+        "best = copy.deepcopy(net.state_dict())",
+    ),
+    "taken in every turn, before its steps": (
+        """
+        for i in range(5):
+            best = net.state_dict()
+            epoch()
+        net.load_state_dict(best)
+        """,
+        "best = net.state_dict()",
+        "best = copy.deepcopy(net.state_dict())",
+    ),
+    "taken before a loop that takes some": (
+        """
+        best = net.state_dict()
+        for i in range(5):
+            if epoch() > 1:
+                print("bad")
+        net.load_state_dict(best)
+        """,
+        "best = net.state_dict()",
+        "best = copy.deepcopy(net.state_dict())",
+    ),
+    "an object that returns early": (
+        STOPPER.replace("if total < self.low:", "if total > self.low:\n                    return")
+        .replace("    self.low = total", "self.low = total")
+        .replace("    self.best = model", "self.best = model")
+        + """
+        stop = Stopper()
+        for i in range(5):
+            stop.look(epoch(), net)
+        net.load_state_dict(stop.best)
+        """,
+        "self.best = model.state_dict()",
+        "self.best = copy.deepcopy(model.state_dict())",
+    ),
 }
 """Programs with the line that is found."""
 
 LEFT = {
+    "taken in every turn, after its steps": """
+        best = net.state_dict()
+        for i in range(5):
+            epoch()
+            best = net.state_dict()
+        net.load_state_dict(best)
+        """,
+    "taken in every turn of a function": """
+        def fit(model, many):
+            if not many:
+                return
+            for i in range(many):
+                epoch()
+                best = model.state_dict()
+            model.load_state_dict(best)
+        fit(net, 5)
+        """,
+    "taken in every turn, also of inner loops": """
+        for i in range(5):
+            for x, y in batches():
+                if x.sum() > 100:
+                    continue
+                learn(criterion(net(x), y))
+            with torch.no_grad():
+                best = net.state_dict()
+        net.load_state_dict(best)
+        """,
+    "taken by an object in every turn": STOPPER.replace(
+        "if total < self.low:", "if total:\n                    print(total)"
+    )
+    .replace("    self.low = total", "self.low = total")
+    .replace("    self.best = model", "self.best = model")
+    + """
+        stop = Stopper()
+        for i in range(5):
+            stop.look(epoch(), net)
+        net.load_state_dict(stop.best)
+        """,
     "a deep copy": """
         low = 1e9
         for i in range(5):
