@@ -13,6 +13,7 @@ from codemods.graph.model.values import Optimizer
 from codemods.proofs.blocks import common_suite
 from codemods.proofs.marks import clearings, clears, concerns, may_touch_gradients
 from codemods.proofs.observations import Observation
+from codemods.proofs.skipped import skips_by_count
 from codemods.proofs.turns import crossed, loops_around
 from codemods.rules._sites import SiteRule, always
 from codemods.source import walking
@@ -35,7 +36,9 @@ class ZeroGradMisplaced(SiteRule):
 
     The rewrite: the statement that clears moves behind the step.
 
-    Advice: what clears in another function than the one that steps is named and left.
+    Advice: what clears in another function than the one that steps is named and left. So it is where gradients would be
+    kept on a path that does not clear them: several steps on several paths, or a condition that skips a bad step
+    (``if torch.isfinite(loss)``). Only what counts turns, such as ``(i + 1) % 4 == 0``, may keep them.
 
     Promise: behaviour. A program that learns is another program than one that does not.
 
@@ -61,16 +64,17 @@ class ZeroGradMisplaced(SiteRule):
                 yield self.fine(file, mark.place.node)
                 continue
             walk, step, every = wasted
+            edits = _moved(trace, walk, mark, step)
             yield self.fault(
                 file,
                 mark.place.node,
                 f"gradients are cleared in every turn, and a step takes them every {every} turns: those of the turns "
                 "between are lost",
-                "clear them after the step",
+                "clear them after the step" if edits else "clear them where such a row of turns ends, on every path",
                 (walk.place, "the gradients are computed here"),
                 (step.place, "taken here, in some turns only"),
                 (mark.place, "cleared here, in all turns"),
-                edits=_moved(mark, step),
+                edits=edits,
             )
 
     def _before_a_step(self, trace: Trace) -> Iterable[Observation]:
@@ -83,15 +87,16 @@ class ZeroGradMisplaced(SiteRule):
                 yield self.fine(file, step.place.node)
                 continue
             walk = next(w for w in reversed(trace.walks) if w.place.clock < clearing.place.clock)
+            edits = _moved(trace, walk, clearing, step)
             yield self.fault(
                 file,
                 step.place.node,
                 "this step finds no gradients: they are cleared between the backward that computes them and the step",
-                "clear them after the step",
+                "clear them after the step" if edits else "clear them before the backward, in every turn",
                 (walk.place, "the gradients are computed here"),
                 (clearing.place, "cleared here"),
                 (step.place, "the step finds none here"),
-                edits=_moved(clearing, step),
+                edits=edits,
             )
 
     @staticmethod
@@ -129,8 +134,9 @@ class ZeroGradMisplaced(SiteRule):
         )
 
 
-def _moved(clearing: Mark, step: Step) -> list[Edit]:
-    """The edit that moves what clears behind the step, if both stand in one function and names mean the same there."""
+def _moved(trace: Trace, walk: Walk, clearing: Mark, step: Step) -> list[Edit]:
+    """The edit that moves what clears behind the step, if both stand in one function, names mean the same there, and
+    gradients are kept on no path but for a count of turns."""
     statement, target, file = clearing.place.statement, step.place.statement, clearing.place.frame.file
     if not isinstance(statement, ast.Expr) or target is None or clearing.place.frame is not step.place.frame:
         return []
@@ -138,11 +144,28 @@ def _moved(clearing: Mark, step: Step) -> list[Edit]:
     if suites is None or statement not in suites[0]:
         return []
     suite, one, other = suites
+    if not skips_by_count(walk.place, step.place, loops_around(step.place)[-1][0]):
+        return []
+    if any(_misses(taken, clearing, step, suite[one : other + 1]) for taken in trace.steps):
+        return []
     names = {node.id for node in walking.walk(statement) if isinstance(node, ast.Name)}
     between = (node for passed in suite[min(one, other) : max(one, other) + 1] for node in walking.walk(passed))
     if any(isinstance(n, ast.Name) and n.id in names and not isinstance(n.ctx, ast.Load) for n in between):
         return []
     return [MoveStatement(file.span(statement), file.span(target), "after")]
+
+
+def _misses(taken: Step, clearing: Mark, step: Step, between: list[ast.stmt]) -> bool:
+    """Whether another step in the same loop takes gradients that are not cleared behind it where ``step`` clears."""
+    if taken.place.node is step.place.node or loops_around(step.place)[-1][0] not in dict(loops_around(taken.place)):
+        return False
+    leaves = {*(step.leaves or ()), *(clearing.of or ())}
+    if taken.leaves is not None and leaves.isdisjoint(taken.leaves):
+        return False
+    # what steps before it in its suite, has the clearing behind it on every path
+    return step.place.statement is not between[-1] or not any(
+        inner is taken.place.statement for passed in between for inner in walking.walk(passed)
+    )
 
 
 def _wasted(trace: Trace, clearing: Mark, step: Step) -> tuple[Walk, Step, int] | None:

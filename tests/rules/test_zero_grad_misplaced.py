@@ -299,6 +299,203 @@ MOVED = {
                 opt.zero_grad()
         """,
     ),
+    "nowhere where the first turns do not step": (
+        """
+        for i, (x, y) in enumerate(batches()):
+            criterion(net(x), y).backward()
+            opt.zero_grad()
+            if i > 2:
+                opt.step()
+            else:
+                print(i)
+        """,
+        None,
+    ),
+    "nowhere where a bad loss skips the step": (
+        """
+        for x, y in batches():
+            loss = criterion(net(x), y)
+            loss.backward()
+            opt.zero_grad()
+            if torch.isfinite(loss):
+                opt.step()
+        """,
+        None,
+    ),
+    "nowhere where a bad loss ends the turn": (
+        """
+        for x, y in batches():
+            loss = criterion(net(x), y)
+            loss.backward()
+            opt.zero_grad()
+            if loss.item() > 100:
+                continue
+            opt.step()
+        """,
+        None,
+    ),
+    "nowhere where a bad loss ends the turn before both": (
+        """
+        for x, y in batches():
+            loss = criterion(net(x), y)
+            loss.backward()
+            if loss.item() > 100:
+                continue
+            opt.zero_grad()
+            opt.step()
+        """,
+        None,
+    ),
+    "nowhere where a bad loss keeps from both": (
+        """
+        for x, y in batches():
+            loss = criterion(net(x), y)
+            loss.backward()
+            if torch.isfinite(loss):
+                opt.zero_grad()
+                opt.step()
+        """,
+        None,
+    ),
+    "nowhere where a bad loss keeps from a function of both": (
+        """
+        def update():
+            opt.zero_grad()
+            opt.step()
+
+        for x, y in batches():
+            loss = criterion(net(x), y)
+            loss.backward()
+            if torch.isfinite(loss):
+                update()
+        """,
+        None,
+    ),
+    "nowhere where a bad loss of micro-batches is skipped": (
+        """
+        for i, (x, y) in enumerate(batches()):
+            opt.zero_grad()
+            loss = criterion(net(x), y)
+            loss.backward()
+            if (i + 1) % 4 == 0 and torch.isfinite(loss):
+                opt.step()
+        """,
+        None,
+    ),
+    "nowhere where a bad loss returns": (
+        """
+        def update(x, y):
+            loss = criterion(net(x), y)
+            loss.backward()
+            opt.zero_grad()
+            if loss.item() > 100:
+                return
+            opt.step()
+
+        for x, y in batches():
+            update(x, y)
+        """,
+        None,
+    ),
+    "nowhere where an error is passed over": (
+        """
+        for x, y in batches():
+            try:
+                loss = criterion(net(x), y)
+                loss.backward()
+                opt.zero_grad()
+                assert loss.item() < 100
+                opt.step()
+            except AssertionError:
+                print("bad")
+        """,
+        None,
+    ),
+    "nowhere where the epoch decides": (
+        """
+        for epoch in range(5):
+            for x, y in batches():
+                criterion(net(x), y).backward()
+                opt.zero_grad()
+                if epoch % 2 == 0:
+                    opt.step()
+        """,
+        None,
+    ),
+    "nowhere where the values of a batch decide": (
+        """
+        for x in range(50):
+            for i, n in enumerate(range(8)):
+                n = int(net(torch.randn(2, 4)).sum())
+                criterion(net(torch.randn(2, 4)), torch.randn(2, 2)).backward()
+                opt.zero_grad()
+                if n % 2 == 0:
+                    opt.step()
+        """,
+        None,
+    ),
+    "behind a turn of a micro-batch that ends early": (
+        """
+        for i, (x, y) in enumerate(batches()):
+            criterion(net(x), y).backward()
+            opt.zero_grad()
+            if (i + 1) % 4 != 0:
+                continue
+            opt.step()
+        """,
+        """
+        for i, (x, y) in enumerate(batches()):
+            criterion(net(x), y).backward()
+            if (i + 1) % 4 != 0:
+                continue
+            opt.step()
+            opt.zero_grad()
+        """,
+    ),
+    "within a condition on what is counted by hand": (
+        """
+        turn = 0
+        for x, y in batches():
+            if x.sum() > 100:
+                continue
+            criterion(net(x), y).backward()
+            turn += 1
+            if turn % 4 == 0:
+                opt.zero_grad()
+                opt.step()
+        """,
+        """
+        turn = 0
+        for x, y in batches():
+            if x.sum() > 100:
+                continue
+            criterion(net(x), y).backward()
+            turn += 1
+            if turn % 4 == 0:
+                opt.step()
+                opt.zero_grad()
+        """,
+    ),
+    "behind a function of both": (
+        """
+        def update():
+            opt.zero_grad()
+            opt.step()
+
+        for x, y in batches():
+            criterion(net(x), y).backward()
+            update()
+        """,
+        """
+        def update():
+            opt.step()
+            opt.zero_grad()
+
+        for x, y in batches():
+            criterion(net(x), y).backward()
+            update()
+        """,
+    ),
     "nowhere out of a function": (
         """
         def clear():
@@ -332,6 +529,50 @@ def test_what_clears_moves_behind_the_step(tmp_path: Path, name: str) -> None:
     assert len(findings) == 1
     assert bool(findings[0].edits) is (after is not None)
     assert mended(tmp_path, findings) == "\n".join((HEAD, dedent(after or before)))
+
+
+SEVERAL = {
+    "two branches": """
+        for i, (x, y) in enumerate(batches()):
+            criterion(net(x), y).backward()
+            opt.zero_grad()
+            if i % 2 == 0:
+                opt.step()
+            else:
+                opt.step()
+        """,
+    "a branch that ends the turn": """
+        for i, (x, y) in enumerate(batches()):
+            criterion(net(x), y).backward()
+            opt.zero_grad()
+            if i % 2 == 0:
+                opt.step()
+                continue
+            opt.step()
+        """,
+    "two conditions": """
+        for i, (x, y) in enumerate(batches()):
+            criterion(net(x), y).backward()
+            opt.zero_grad()
+            if i % 2 == 0:
+                opt.step()
+            if i % 3 == 0:
+                opt.step()
+        """,
+}
+"""Programs that step at several places of a turn."""
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_what_several_paths_need_stays(tmp_path: Path, name: str) -> None:
+    findings = found(tmp_path, RULE, HEAD, SEVERAL[name])
+    assert findings
+    assert not any(finding.edits for finding in findings)
+
+
+def test_the_message_counts_turns(tmp_path: Path) -> None:
+    (finding,) = found(tmp_path, RULE, HEAD, FOUND["in every micro-batch, by the module"][0])
+    assert "every 2 turns" in finding.message
 
 
 WRITTEN = sum(len(program) > 2 for program in FOUND.values()) + sum(after is not None for _, after in MOVED.values())
