@@ -112,7 +112,7 @@ def _counts(file: ParsedFile, name: ast.expr, loop: ast.AST) -> bool:
         elif isinstance(made, ast.Assign):
             if not _whole(made.value):
                 return False
-        elif made is loop or file.parent(made) is loop:
+        elif made is loop or (made is not None and file.parent(made) is loop):
             counted = counted or _numbers(loop, node)
         else:
             return False
