@@ -283,12 +283,23 @@ def _surely(taken: Place, load: Place) -> bool:
             if not isinstance(outer, (*LOOPS, ast.With, ast.AsyncWith)) or inner not in outer.body:
                 return False
             inner = outer
+        if here and _of_a_handler(file, inner, met[1].node):
+            # what was interrupted may have stepped
+            return False
         whole = inner if here else place.frame.definition
         if whole is None or place.statement is None or _skipped(file, whole, place.statement):
             return False
         if here:
             return True
     return False
+
+
+def _of_a_handler(file: ParsedFile, tried: ast.AST | None, load: ast.AST) -> bool:
+    """Whether a load stands in what handles the errors of something that is tried, or ends it."""
+    outer = file.parent(tried) if tried is not None else None
+    return (
+        isinstance(outer, ast.Try) and tried in outer.body and not any(n is load for s in outer.body for n in walk(s))
+    )
 
 
 def _skipped(file: ParsedFile, around: ast.AST, taken: ast.AST) -> bool:

@@ -64,7 +64,7 @@ class ZeroGradMisplaced(SiteRule):
                 yield self.fine(file, mark.place.node)
                 continue
             walk, step, every = wasted
-            edits = _moved(trace, walk, mark, step)
+            edits = _moved(trace, mark, step)
             yield self.fault(
                 file,
                 mark.place.node,
@@ -87,7 +87,7 @@ class ZeroGradMisplaced(SiteRule):
                 yield self.fine(file, step.place.node)
                 continue
             walk = next(w for w in reversed(trace.walks) if w.place.clock < clearing.place.clock)
-            edits = _moved(trace, walk, clearing, step)
+            edits = _moved(trace, clearing, step)
             yield self.fault(
                 file,
                 step.place.node,
@@ -134,7 +134,7 @@ class ZeroGradMisplaced(SiteRule):
         )
 
 
-def _moved(trace: Trace, walk: Walk, clearing: Mark, step: Step) -> list[Edit]:
+def _moved(trace: Trace, clearing: Mark, step: Step) -> list[Edit]:
     """The edit that moves what clears behind the step, if both stand in one function, names mean the same there, and
     gradients are kept on no path but for a count of turns."""
     statement, target, file = clearing.place.statement, step.place.statement, clearing.place.frame.file
@@ -144,7 +144,9 @@ def _moved(trace: Trace, walk: Walk, clearing: Mark, step: Step) -> list[Edit]:
     if suites is None or statement not in suites[0]:
         return []
     suite, one, other = suites
-    if not skips_by_count(walk.place, step.place, loops_around(step.place)[-1][0]):
+    loop, leaves = loops_around(step.place)[-1][0], {*(step.leaves or ()), *(clearing.of or ())}
+    filling = [w for w in trace.walks if loop in dict(loops_around(w.place)) and not leaves.isdisjoint(w.seen)]
+    if not all(skips_by_count(walk.place, step.place, loop) for walk in filling):
         return []
     if any(_misses(taken, clearing, step, suite[one : other + 1]) for taken in trace.steps):
         return []

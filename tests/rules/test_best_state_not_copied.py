@@ -203,6 +203,18 @@ FOUND = {
         "best = net.state_dict()",
         "best = copy.deepcopy(net.state_dict())",
     ),
+    "taken in every turn, until somebody interrupts it": (
+        """
+        try:
+            for i in range(5):
+                epoch()
+                best = net.state_dict()
+        except KeyboardInterrupt:
+            net.load_state_dict(best)
+        """,
+        "best = net.state_dict()",
+        "best = copy.deepcopy(net.state_dict())",
+    ),
     "taken in every turn, before its steps": (
         """
         for i in range(5):

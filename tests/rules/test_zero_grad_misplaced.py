@@ -382,6 +382,31 @@ MOVED = {
         """,
         None,
     ),
+    "nowhere where a bad loss ends the turn between two backwards": (
+        """
+        for x, y in batches():
+            loss = criterion(net(x), y)
+            loss.backward()
+            if loss.item() > 100:
+                continue
+            criterion(net(x + 1), y).backward()
+            opt.zero_grad()
+            opt.step()
+        """,
+        None,
+    ),
+    "nowhere where another backward has no step": (
+        """
+        for x, y in batches():
+            if x.sum() > 10:
+                criterion(net(x + 1), y).backward()
+                continue
+            criterion(net(x), y).backward()
+            opt.zero_grad()
+            opt.step()
+        """,
+        None,
+    ),
     "nowhere where a bad loss returns": (
         """
         def update(x, y):
@@ -474,6 +499,24 @@ MOVED = {
             if turn % 4 == 0:
                 opt.step()
                 opt.zero_grad()
+        """,
+    ),
+    "behind several backwards": (
+        """
+        for x, y in batches():
+            for part in x.chunk(2):
+                net(part).mean().backward()
+            criterion(net(x), y).backward()
+            opt.zero_grad()
+            opt.step()
+        """,
+        """
+        for x, y in batches():
+            for part in x.chunk(2):
+                net(part).mean().backward()
+            criterion(net(x), y).backward()
+            opt.step()
+            opt.zero_grad()
         """,
     ),
     "behind a function of both": (
