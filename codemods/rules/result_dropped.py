@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from codemods.graph.model.facts.gradients import GRAD_OFF, GRAD_SWITCH
 from codemods.graph.model.kinds import NodeKind
 from codemods.graph.model.nodes import Node
 from codemods.graph.model.program import ParsedFile
@@ -77,13 +78,14 @@ class ResultDropped(SiteRule):
                 yield self.fine(file, call)
                 continue
             name = ast.unparse(call.func.value)
-            leaf = _of_a_leaf(trace, file, call)
+            leaf, cuts = _of_a_leaf(trace, file, call), _cuts(trace, file, ran.statement, name)
             why = "; kept, it would be no leaf: its `.grad` stays None, and no optimizer takes it" if leaf else ""
+            where = ", where gradients are on" if cuts else ""
             yield self.fault(
                 file, call,
                 f"`{ast.unparse(call)}` returns a new tensor, which is dropped here; `{name}` stays as it is{why}",
-                f"make `{name}` so from the start" if leaf else f"write `{name} = {ast.unparse(call)}`",
-                edits=[] if leaf else _kept(file, ran.statement, call),
+                f"make `{name}` so from the start" if leaf else f"write `{name} = {ast.unparse(call)}`{where}",
+                edits=[] if leaf or cuts else _kept(file, ran.statement, call),
             )  # fmt: skip
 
 
@@ -97,6 +99,22 @@ def _of_a_leaf(trace: Trace, file: ParsedFile, call: ast.Call) -> bool:
         or (node.leaf and node.place.frame.file is file and _gives(node.place.statement, name))
         for node in trace.nodes
     )
+
+
+def _cuts(trace: Trace, file: ParsedFile, statement: ast.stmt, name: str) -> bool:
+    """Whether a statement runs without gradients, and ``name`` is read where they may be on: what is made without them
+    has no graph."""
+    for block in file.outward(statement, *FUNCTIONS):
+        if not isinstance(block, (ast.With, ast.AsyncWith)):
+            continue
+        if not any(trace.called.get(item.context_expr) in GRAD_OFF | GRAD_SWITCH for item in block.items):
+            continue
+        inside = set(walk(block))
+        return any(
+            isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load) and node not in inside
+            for node in walk(scope(file, statement))
+        )
+    return False
 
 
 def _through_branches(node: Node) -> Iterator[Node]:

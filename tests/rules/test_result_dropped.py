@@ -142,6 +142,39 @@ FOUND = {
         """,
         "weights.to(device)",
     ),
+    "without gradients, for a loss that needs them": (
+        """
+        for x, y in batches():
+            out = net(x)
+            with torch.no_grad():
+                out.to(device)
+            learn(criterion(out, y))
+        """,
+        "out.to(device)",
+    ),
+    "a leaf among others, without gradients": (
+        """
+        weights, other = [torch.randn(2, requires_grad=True) for _ in range(2)]
+        with torch.no_grad():
+            weights.to(device)
+        for x, y in batches():
+            (criterion(net(x), y) * weights).sum().backward()
+        """,
+        "weights.to(device)",
+    ),
+    "without gradients, and read there": (
+        """
+        for x, y in batches():
+            learn(criterion(net(x), y))
+            noise = 1
+            with torch.no_grad():
+                noise = torch.randn(16, 4)
+                noise.to(device)
+                print(net(noise).mean())
+        """,
+        "noise.to(device)",
+        "noise = noise.to(device)",
+    ),
     "one of two, of which one is a leaf": (
         """
         import sys
