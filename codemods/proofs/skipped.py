@@ -108,7 +108,11 @@ def _counts(file: ParsedFile, name: ast.expr, loop: ast.AST) -> bool:
         if isinstance(made, ast.AugAssign):
             if not isinstance(made.op, ast.Add) or not _whole(made.value):
                 return False
-            counted = counted or any(each is made for each in _every_turn(loop))
+            if any(each is made for each in getattr(loop, "body", ())):
+                counted = True
+            elif any(each is made for each in walk(loop)):
+                # it counts what comes in some turns only
+                return False
         elif isinstance(made, ast.Assign):
             if not _whole(made.value):
                 return False
@@ -121,10 +125,6 @@ def _counts(file: ParsedFile, name: ast.expr, loop: ast.AST) -> bool:
 
 def _whole(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and type(value.value) is int
-
-
-def _every_turn(loop: ast.AST) -> Iterator[ast.AST]:
-    yield from getattr(loop, "body", ())
 
 
 def _numbers(loop: ast.AST, target: ast.AST) -> bool:

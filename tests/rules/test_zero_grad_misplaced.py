@@ -407,6 +407,21 @@ MOVED = {
         """,
         None,
     ),
+    "nowhere where only good losses are counted": (
+        """
+        turn = 0
+        for x, y in batches():
+            loss = criterion(net(x), y)
+            loss.backward()
+            if loss.item() < 100:
+                turn += 1
+            if turn % 4 == 0:
+                opt.zero_grad()
+                opt.step()
+            turn += 1
+        """,
+        None,
+    ),
     "nowhere where a bad loss returns": (
         """
         def update(x, y):
