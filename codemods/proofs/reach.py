@@ -42,6 +42,20 @@ def reached_surely(walk: Walk, nodes: Iterable[Node]) -> set[int]:
     return {key for key, bit in bits.items() if reached & bit}
 
 
+def through_phi(*nodes: Node) -> Iterator[Node]:
+    """Nodes, and for those that are one of several all of these; each once, for many ways may lead to one."""
+    seen: set[int] = set()
+    stack = [*reversed(nodes)]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield node
+        if node.kind is NodeKind.PHI:
+            stack += reversed(node.parents)
+
+
 def reaches_one_of(walk: Walk, groups: list[list[Node]]) -> list[bool]:
     """Of each group, whether a walk reaches one of its nodes whatever path was taken."""
     bits: dict[int, int] = {}

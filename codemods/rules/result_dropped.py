@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from codemods.graph.model.facts.gradients import GRAD_OFF, GRAD_SWITCH
-from codemods.graph.model.kinds import NodeKind
-from codemods.graph.model.nodes import Node
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
 from codemods.proofs.bindings import bound_around
 from codemods.proofs.observations import Observation
+from codemods.proofs.reach import through_phi
 from codemods.proofs.syntax import FUNCTIONS, LOOPS
 from codemods.rules._sites import SiteRule, scope, under, written
 from codemods.source.walking import walk
@@ -94,7 +93,7 @@ def _of_a_leaf(trace: Trace, file: ParsedFile, call: ast.Call) -> bool:
     assert isinstance(call.func, ast.Attribute)
     name = ast.unparse(call.func.value)
     return any(
-        (node.place.node is call and any(parent.leaf for parent in _through_branches(node)))
+        (node.place.node is call and any(one.leaf for one in through_phi(*node.parents)))
         # what runs without gradients leaves no node
         or (node.leaf and node.place.frame.file is file and _gives(node.place.statement, name))
         for node in trace.nodes
@@ -115,14 +114,6 @@ def _cuts(trace: Trace, file: ParsedFile, statement: ast.stmt, name: str) -> boo
             for node in walk(scope(file, statement))
         )
     return False
-
-
-def _through_branches(node: Node) -> Iterator[Node]:
-    """What a node was computed from; where branches met, also what came by each of them."""
-    for parent in node.parents:
-        yield parent
-        if parent.kind is NodeKind.PHI:
-            yield from _through_branches(parent)
 
 
 def _gives(statement: ast.stmt | None, name: str) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.rules.tools import LEARNING, sited
+from pathlib import Path
+
+from codemods.source.options import Options
+from tests.rules.tools import LEARNING, analysed, sited
 
 RULE = "result-dropped"
 HEAD = (
@@ -285,3 +288,13 @@ told, test_found, test_left = sited(RULE, HEAD, FOUND, LEFT)
 
 
 WRITTEN = sum(len(program) > 2 for program in FOUND.values())
+
+
+def test_a_tensor_that_many_branches_make_is_looked_at_once(tmp_path: Path) -> None:
+    # so many ways lead back to its leaf that to go each of them takes for ever
+    branches = "".join(
+        f"if y > {i}:\n    y = y if x.any() else y * 2\nelse:\n    y = y if x.all() else z\n" for i in range(60)
+    )
+    program = f"x = torch.randn(16, 4)\ny = net(x).sum()\nz = net(x).mean()\n{branches}y.to(device)\nlearn(y)\n"
+    (finding,) = analysed(tmp_path, Options(select=(RULE,)), HEAD, program)
+    assert "y.to(device)" in finding.message

@@ -26,10 +26,10 @@ from codemods.proofs.kept.uses import (
     scalar,
     sometimes_number,
     statement_span,
-    through_phi,
 )
 from codemods.proofs.observations import Shows
 from codemods.proofs.outside import Outside
+from codemods.proofs.reach import through_phi
 from codemods.proofs.syntax import DEFINITIONS, LOOPS
 from codemods.proofs.unseen import Way, leaves_sight
 from codemods.source import walking

@@ -32,9 +32,9 @@ from codemods.proofs.kept.uses import (
     scalar_part,
     sometimes_number,
     statement_span,
-    through_phi,
 )
 from codemods.proofs.observations import Shows
+from codemods.proofs.reach import through_phi
 from codemods.proofs.sums import Means
 from codemods.proofs.syntax import DEFINITIONS, LOOPS
 from codemods.source import walking

@@ -13,6 +13,7 @@ from codemods.graph.model.nodes import Carrier, Node, Place, Use, Value
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Storing
 from codemods.graph.model.values import Const, Join, Library, Plain, Tensor, Unknown, nodes_of
+from codemods.proofs.reach import through_phi
 from codemods.proofs.syntax import DEFINITIONS
 from codemods.source.walking import walk
 from codemods.terms.spans import Span
@@ -66,20 +67,6 @@ class Kept:
     """Whether a backward has freed of its graph what walking takes."""
     meant: bool = False
     """Whether it has its graph on purpose: the graph of gradients was asked for."""
-
-
-def through_phi(*nodes: Node) -> Iterator[Node]:
-    """Nodes, and for those that are one of several all of these; each once, for many ways may lead to one."""
-    seen: set[int] = set()
-    stack = [*reversed(nodes)]
-    while stack:
-        node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        yield node
-        if node.kind is NodeKind.PHI:
-            stack += reversed(node.parents)
 
 
 def scalar(value: Value) -> bool:

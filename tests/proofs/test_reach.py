@@ -1,9 +1,9 @@
-"""What is known of a kept value before it is judged."""
+"""What is proven of a graph, however many ways lead through it."""
 
 from __future__ import annotations
 
 from codemods.graph.model.kinds import NodeKind
-from codemods.proofs.kept.uses import through_phi
+from codemods.proofs.reach import through_phi
 from tests.graph.tools import run
 
 
