@@ -70,7 +70,7 @@ class ZeroGradMisplaced(SiteRule):
                 mark.place.node,
                 f"gradients are cleared in every turn, and a step takes them every {every} turns: those of the turns "
                 "between are lost",
-                "clear them after the step" if edits else "clear them after each step, and where a bad one is skipped",
+                "clear them after the step" if edits else "clear them after each step, and on paths that skip it",
                 (walk.place, "the gradients are computed here"),
                 (step.place, "taken here, in some turns only"),
                 (mark.place, "cleared here, in all turns"),
@@ -92,7 +92,7 @@ class ZeroGradMisplaced(SiteRule):
                 file,
                 step.place.node,
                 "this step finds no gradients: they are cleared between the backward that computes them and the step",
-                "clear them after the step" if edits else "clear them after each step, and where a bad one is skipped",
+                "clear them after the step" if edits else "clear them after each step, and on paths that skip it",
                 (walk.place, "the gradients are computed here"),
                 (clearing.place, "cleared here"),
                 (step.place, "the step finds none here"),
