@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rules.tools import found
+from tests.rules.tools import REMEMBERING, found
 
 RULE = "surplus-retain-graph"
 
@@ -18,19 +18,6 @@ class Net(nn.Module):
 
     def forward(self, x):
         return self.layer(x)
-"""
-
-REMEMBERING = """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(4, 2)
-        self.last = torch.zeros(1)
-
-    def forward(self, x):
-        out = self.layer(x) + self.last
-        self.last = out.mean()
-        return out
 """
 
 TRAIN = """
@@ -103,7 +90,7 @@ def test_methods_that_are_followed(tmp_path: Path, own: str) -> None:
 
 @pytest.mark.parametrize("own", OWN)
 def test_a_model_that_remembers(tmp_path: Path, own: str) -> None:
-    assert set(promises(tmp_path, REMEMBERING, "DataParallel", OWN[own])) <= {"advice"}
+    assert set(promises(tmp_path, REMEMBERING.format(name="Net"), "DataParallel", OWN[own])) <= {"advice"}
 
 
 @pytest.mark.parametrize("own", KEEPING)

@@ -8,7 +8,7 @@ import pytest
 
 from codemods.source.options import Options
 from codemods.terms.findings import Finding
-from tests.rules.tools import analysed, found
+from tests.rules.tools import REMEMBERING, analysed, found
 
 RULE = "surplus-retain-graph"
 
@@ -22,22 +22,6 @@ class {name}(nn.Module):
 
     def forward(self, x):
         return self.layer(x){more}
-"""
-
-REMEMBERING = """
-import torch
-from torch import nn
-
-class {name}(nn.Module):
-    def __init__(self, width=2):
-        super().__init__()
-        self.layer = nn.Linear(4, width)
-        self.last = torch.zeros(1)
-
-    def forward(self, x):
-        out = self.layer(x) + self.last
-        self.last = out.mean()
-        return out
 """
 
 TRAIN = """
