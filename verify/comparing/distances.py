@@ -1,4 +1,4 @@
-"""How far tensors of two runs are apart, from the sums that the probe kept of all their values (probe/params.py)."""
+"""How far tensors of two runs are apart, from the sums of all values that the probe keeps (probe/values/params.py)."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from verify.live import watching
 from verify.live.observer import Observer
 from verify.measured.reading import read_record
 from verify.measured.results import Outcome, Run
-from verify.probe import errors
+from verify.probe.lines import errors
 
 _RENDER = {"html": html.render, "json": as_json.render, "text": text.render}
 _WATCHED = (*diagnose.WATCHED[:-1],)

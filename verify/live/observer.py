@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verify.live.usercode import UserCode
 from verify.measured.records import Forwards
 from verify.measured.values import Site
-from verify.probe import compiling
-from verify.probe.backward import Backwards, Call
-from verify.probe.forwards import Forwards as ModuleCalls
-from verify.probe.graph import Graph, leaks, old
-from verify.probe.growth import Growth
-from verify.probe.guard import Clock, Part
-from verify.probe.memory import Memory
-from verify.probe.sites import key
-from verify.probe.steps import Calls, Steps
+from verify.probe.graph.backward import Backwards, Call
+from verify.probe.graph.forwards import Forwards as ModuleCalls
+from verify.probe.graph.growth import Growth
+from verify.probe.graph.nodes import Graph, leaks, old
+from verify.probe.graph.steps import Calls, Steps
+from verify.probe.guarding import compiling
+from verify.probe.guarding.guard import Clock, Part
+from verify.probe.lines.sites import key
+from verify.probe.state.memory import Memory
 
 if TYPE_CHECKING:
     from verify.probe.doctor import Doctor
@@ -135,7 +135,7 @@ class Observer:
             if self._doctor is not None:
                 undo.callback(self._doctor.remove)
                 self._doctor.install()
-            for module in (compiling.__name__.rpartition(".")[0], UserCode.__module__, __name__):
+            for module in ("verify.probe", UserCode.__module__, __name__):
                 compiling.hide(module)
             self._undo = undo.pop_all()
 

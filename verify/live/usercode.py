@@ -8,7 +8,7 @@ import sys
 import sysconfig
 from typing import Any
 
-from verify.probe.sites import Tree
+from verify.probe.lines.sites import Tree
 
 #: Names that interpreters and notebooks give to what was typed in.
 _TYPED = re.compile(r"<(stdin|string|console|ipython-input|python-input|command)\b")

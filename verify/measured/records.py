@@ -57,7 +57,8 @@ The events and their fields:
 * ``left``: place, span, why, recipe, told: a call that was left out ran for the first time; what it gave instead
 * ``observed``: place, call, begun (whether a watched line had run), whole (whether all that goes in was read), form,
   graphs and *values*: what was given to a call that is left out, or to a module that is not there
-* ``stopped``: frames (of the tree, the innermost first: path, span, hollow), graph, missing, why: see probe/stops.py
+* ``stopped``: frames (of the tree, the innermost first: path, span, hollow), graph, missing, why: see
+  probe/calls/stops.py
 * ``caught``: site, error: an exception out of ``backward`` or ``autograd.grad``; the script may have caught it
 * ``raised``: the same out of a module that no other module called
 * ``error``: type, message, kind, site, traceback (text, user frames and the last frames of libraries), missing (null,
@@ -73,7 +74,7 @@ The events and their fields:
 * ``end``: reason: steps, backwards, completed, exit (with ``status``), left (by ``os._exit``), raised, watchdog;
   time; stack: sites, the innermost first, of what was running
 
-*Values* of tensors are {digest, count, sums}: see probe/params.py for what the sums are.
+*Values* of tensors are {digest, count, sums}: see probe/values/params.py for what the sums are.
 
 ``kind`` of an error is ``freed`` (a second time through a graph), ``inplace``, ``memory`` (out of memory), ``missing``
 (module, file or variable), or ``other``.

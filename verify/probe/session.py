@@ -10,27 +10,31 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
-from . import ambient, compiling, errors, hooks, knobs, settings, stops
-from .backward import Backwards, Call
-from .copies import settle
-from .drive import Drive
-from .exits import Exits, flush, last_error, with_worker
-from .files import Files
-from .forwards import Forwards
-from .guard import Clock, Part
-from .leaving import leaving_of
-from .observing import Observer
-from .output import Recorder
-from .params import Parameters
-from .prints import Prints
-from .processes import about, frames_of, outward, role, version
-from .reach import Reach
-from .readings import Readings
-from .seeds import Seeds
-from .shapes import shapes_alone
-from .sites import Tree, key
-from .steps import Calls, Optimizers, Steps
-from .watchdog import Watchdog
+from .calls import stops
+from .calls.drive import Drive
+from .calls.leaving import leaving_of
+from .calls.observing import Observer
+from .graph.backward import Backwards, Call
+from .graph.forwards import Forwards
+from .graph.steps import Calls, Optimizers, Steps
+from .guarding import compiling, hooks
+from .guarding.guard import Clock, Part
+from .lines import errors, knobs
+from .lines.reach import Reach
+from .lines.sites import Tree, key
+from .process import settings
+from .process.exits import Exits, flush, last_error, with_worker
+from .process.output import Recorder
+from .process.processes import about, frames_of, outward, role, version
+from .process.seeds import Seeds
+from .process.shapes import shapes_alone
+from .process.watchdog import Watchdog
+from .state import ambient
+from .state.files import Files
+from .state.prints import Prints
+from .state.readings import Readings
+from .values.copies import settle
+from .values.params import Parameters
 
 #: How many times the wanted steps a run goes on for lines that have not run: a teacher is trained before the student, a
 #: report comes at the end of the epoch.
@@ -125,7 +129,7 @@ class Session:
 
             devices.install(self._config, self._write)
         with self._part("the loaders"):
-            from . import loaders
+            from .process import loaders
 
             loaders.install(self._config, self._write)
         with self._part("errors in threads"):

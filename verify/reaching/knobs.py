@@ -1,7 +1,7 @@
 """The run's own knobs: loops that end after some turns, bounds that count as met, functions that are called at the end.
 
 They are written into the texts that run, into the original and the rewritten ones alike, within their lines, so that
-every line keeps its number; :mod:`verify.probe.knobs` and :mod:`verify.probe.drive` are what they call.
+every line keeps its number; :mod:`verify.probe.lines.knobs` and :mod:`verify.probe.calls.drive` are what they call.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_source
 from codemods.source.syntax import FAILURES
 from verify.measured.results import Run
-from verify.probe.knobs import BOUND, TURN, TURNS
+from verify.probe.lines.knobs import BOUND, TURN, TURNS
 from verify.reaching.drives import Drive
 from verify.reaching.leaving import Left, Unfound, edits
 from verify.reaching.texts import Edit, Text

@@ -1,6 +1,6 @@
 """What an expression could be that a program cannot compute here: by what the code does with it, never by its name.
 
-The probe makes values of these (:mod:`verify.probe.values`), and finds by trial with which the original goes on.
+The probe makes values of these (:mod:`verify.probe.calls.values`), and finds by trial with which the original goes on.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 import verify  # noqa: E402
 from verify.diagnosis.reports import json as as_json  # noqa: E402
-from verify.probe import holders  # noqa: E402
+from verify.probe.graph import holders  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("few_objects")
 

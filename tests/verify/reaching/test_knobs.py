@@ -14,7 +14,7 @@ import pytest
 from codemods.source.files import read_source
 from codemods.source.options import Options
 from tests.verify.builders import record, run
-from verify.probe import knobs as probe
+from verify.probe.lines import knobs as probe
 from verify.reaching.knobs import Bound, Cap, Knobs, Unfit, comparisons, counters
 from verify.running.rewriting import RuleRewriter
 

@@ -159,8 +159,8 @@ def test_what_was_declared_or_given_is_not_missed(tmp_path: Path) -> None:
 
 
 def test_the_error_of_a_variable_is_told_from_that_of_a_dictionary() -> None:
-    from verify.probe.errors import kind
-    from verify.probe.errors import missing as named
+    from verify.probe.lines.errors import kind
+    from verify.probe.lines.errors import missing as named
 
     for container, found in ((os.environ, "missing"), ({}, "other")):
         with pytest.raises(KeyError) as caught:

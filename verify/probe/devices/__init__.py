@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..guard import Write
+from ..guarding.guard import Write
 from . import absent, mapping, settings
 from .labels import Labels
 from .requests import Requests

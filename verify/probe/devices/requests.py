@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..guard import Write
+from ..guarding.guard import Write
 from .labels import Labels
 
 

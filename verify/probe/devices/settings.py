@@ -6,7 +6,7 @@ import re
 import warnings
 from typing import Any
 
-from ..guard import Write
+from ..guarding.guard import Write
 
 #: What torch warns of where it was asked for deterministic kernels and has none (at::alertNotDeterministic).
 _NONE_HERE = re.compile(r"(\S+) does not have a deterministic implementation|.*non-deterministic algorithm")

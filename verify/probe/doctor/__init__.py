@@ -12,12 +12,13 @@ import typing
 from types import FrameType
 from typing import Any
 
-from .. import errors, tensors
-from ..backward import Call
-from ..graph import live_tensors, roots
-from ..growth import Growth
-from ..guard import Clock, Write
-from ..sites import Tree
+from ..graph.backward import Call
+from ..graph.growth import Growth
+from ..graph.nodes import live_tensors, roots
+from ..guarding.guard import Clock, Write
+from ..lines import errors
+from ..lines.sites import Tree
+from ..values import tensors
 from . import names
 from .holdings import Holdings
 from .learning import Learning
@@ -294,7 +295,7 @@ class Doctor:
     def _watch_leaves(self) -> None:
         if self._flow is None or self._named:
             return
-        from ..steps import parameters
+        from ..graph.steps import parameters
 
         living = [optimizer for _, optimizer in self._optimizers.living()]
         for number, place, name in self._plan["flow"]:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from ..sites import Tree
+from ..lines.sites import Tree
 
 _KEY = "_codemod_flow"
 #: Calls by which a value leaves torch.

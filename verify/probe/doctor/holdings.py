@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import made
-from ..backward import Call
-from ..graph import live_tensors, reached, roots
-from ..steps import parameters
+from ..graph import made
+from ..graph.backward import Call
+from ..graph.nodes import live_tensors, reached, roots
+from ..graph.steps import parameters
 from .walks import saved_names
 
 _MOST = 12

@@ -7,9 +7,9 @@ import time
 from types import FrameType
 from typing import Any
 
-from ..holders import variables
-from ..sites import Tree
-from ..steps import parameters
+from ..graph.holders import variables
+from ..graph.steps import parameters
+from ..lines.sites import Tree
 from .names import typed
 
 #: Parameters of an optimizer whose gradients are looked at to see whether somebody clears them.
@@ -216,7 +216,7 @@ class _Registered:
 
 def _clear(parameter: Any) -> bool:
     """Whether the gradient is gone or zero. Reading it on a card waits for the card."""
-    from ..tensors import unseen
+    from ..values.tensors import unseen
 
     gradient = parameter.grad
     if gradient is None:

@@ -12,8 +12,8 @@ import typing
 from types import FrameType
 from typing import Any
 
-from ..made import DEPTHS, SITES
-from ..sites import Tree
+from ..graph.made import DEPTHS, SITES
+from ..lines.sites import Tree
 
 _NOWHERE = [""]
 _MODE = ("set_anomaly_enabled", "is_anomaly_enabled", "is_anomaly_check_nan_enabled")

@@ -9,8 +9,8 @@ import types
 import typing
 from typing import Any
 
-from ..holders import own_class, variables
-from ..sites import Tree
+from ..graph.holders import own_class, variables
+from ..lines.sites import Tree
 
 _SECONDS = 2.0
 _MOST = 4

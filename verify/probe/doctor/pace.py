@@ -8,8 +8,8 @@ import time
 from types import FrameType
 from typing import Any
 
-from ..guard import Clock
-from ..sites import Tree
+from ..guarding.guard import Clock
+from ..lines.sites import Tree
 
 _MOST_STEPS = 2000
 _MOST_LINES = 5

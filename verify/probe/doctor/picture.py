@@ -9,9 +9,9 @@ from bisect import bisect_right
 from types import FrameType
 from typing import Any
 
-from .. import made
-from ..holders import variables
-from ..sites import Tree
+from ..graph import made
+from ..graph.holders import variables
+from ..lines.sites import Tree
 from .names import typed
 from .walks import Walks
 

@@ -12,7 +12,7 @@ from typing import Any
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..devices import labels as known
-from ..sites import Tree
+from ..lines.sites import Tree
 from . import names
 
 #: Operations that take no tensors of two devices but for single numbers. Of others it is not said.

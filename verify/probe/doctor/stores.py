@@ -9,8 +9,8 @@ import typing
 from types import FrameType
 from typing import Any
 
-from ..holders import variables
-from ..sites import Tree
+from ..graph.holders import variables
+from ..lines.sites import Tree
 from .names import typed
 
 #: Steps after which a look is taken; a look walks all that the variables lead to.

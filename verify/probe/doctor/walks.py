@@ -6,9 +6,9 @@ import re
 import typing
 from typing import Any
 
-from .. import made
-from ..backward import Call
-from ..graph import roots
+from ..graph import made
+from ..graph.backward import Call
+from ..graph.nodes import roots
 
 _MARK = __name__ + ".walked"
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")

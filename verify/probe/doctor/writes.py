@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..sites import Tree
+from ..lines.sites import Tree
 
 _MOST = 200_000
 #: Lines that are told of, from the write outward.

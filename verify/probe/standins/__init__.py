@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..guard import Write
-from ..hooks import when_imported
+from ..guarding.guard import Write
+from ..guarding.hooks import when_imported
 
 
 def install(config: dict[str, Any], write: Write, see: Callable[..., None] | None = None) -> None:

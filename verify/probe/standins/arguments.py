@@ -6,7 +6,7 @@ import argparse
 import functools
 from typing import Any
 
-from ..guard import Write
+from ..guarding.guard import Write
 
 _MADE: dict[Any, Any] = {int: 2, float: 0.5, bool: False}
 

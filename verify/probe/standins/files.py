@@ -11,8 +11,8 @@ import sys
 import zlib
 from typing import Any
 
-from ..guard import Write
-from ..hooks import when_imported
+from ..guarding.guard import Write
+from ..guarding.hooks import when_imported
 from . import formats
 
 _TORCH = (".pt", ".pth")

@@ -13,7 +13,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from ..guard import Write
+from ..guarding.guard import Write
 
 #: Who looks at what such a module is given.
 _SEEN: list[Any] = []

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ..guard import Write
+from ..guarding.guard import Write
 
 _ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod")
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ..guard import Write
+from ..guarding.guard import Write
 
 
 def patch(write: Write, see: Callable[..., None] | None = None) -> None:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..guard import Write
+from ..guarding.guard import Write
 from . import folders, table
 
 #: Operators that torchvision describes to torch without asking whether its compiled half could be loaded.

@@ -1,0 +1,52 @@
+"""What a call by itself shows: values, what they are made of, graphs and gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+
+class Thing:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def shown(result: Any, given: Any = (), known: Any = None) -> Any:
+    from verify.probe.state import cameback
+    from verify.probe.values.params import Parameters
+
+    return cameback.after(result, given, cameback.before(given) if known is None else known, Parameters())
+
+
+def graph(cut: bool) -> Any:
+    mean, spread = torch.ones(3).requires_grad_(), torch.full((3,), 2.0).requires_grad_()
+    return mean * 3 + (spread.detach() if cut else spread)
+
+
+def test_equal_values_with_other_gradients_differ() -> None:
+    assert shown(graph(False))["digest"] == shown(graph(False))["digest"]
+    assert shown(graph(False))["digest"] != shown(graph(True))["digest"]
+
+
+def test_what_it_is_made_of() -> None:
+    assert shown([1, torch.ones(2)])["form"][:3] == ["list of 2", "a number", "a tensor of 2 float32"]
+    assert shown(None)["form"][0] == "None"
+    # A total that becomes a number is the same value, and no longer carries a graph.
+    total, number = torch.ones(2).requires_grad_().sum(), 2.0
+    assert (shown(total)["form"][0], shown(total)["graphs"]) == ("a number (float32)", "1")
+    assert shown(number)["form"][0] == "a number"
+    assert shown(number)["graphs"] == "0"
+
+
+def test_whether_it_shows_anything() -> None:
+    from verify.probe.state import cameback
+
+    thing = Thing(torch.zeros(2))
+    known = cameback.before(thing)
+    assert not shown(None, thing, known)["told"]
+    thing.value.add_(1)
+    assert shown(None, thing, known)["told"]
+    assert shown(1.5)["told"]

@@ -1,0 +1,104 @@
+"""Which lines belong to the user: a file under the root of the tree that no package manager put there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    #: ``[path, line, function]`` as records.py has it.
+    Site = list[str | int]
+
+_INSTALLED = ("site-packages", "dist-packages", ".git", "__pypackages__")
+OWN = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
+
+
+class Tree:
+    """The user's tree; ``root`` is its absolute real path."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root.rstrip(os.sep) + os.sep
+        # Python before 3.9 compiles `python train.py` under its relative name, which stops being true after a chdir.
+        self._start = os.getcwd()
+        self._known: dict[str, str | None] = {}
+        self._main: str | None = None
+
+    def relative(self, filename: str) -> str | None:
+        """The path with ``/`` relative to the root, or None where ``filename`` (a code object's) is not the user's."""
+        try:
+            return self._known[filename]
+        except KeyError:
+            known = self._known[filename] = self._relative(filename)
+            return known
+
+    def _relative(self, filename: str) -> str | None:
+        if not filename or filename.startswith("<"):
+            return None
+        path = os.path.realpath(os.path.join(self._start, filename))
+        if not path.startswith(self._root) or path.startswith(OWN):
+            return None
+        if not os.path.isabs(filename) and not os.path.isfile(path):
+            # Compiled code tells where it was compiled: numpy/random/mtrand.pyx.
+            return None
+        parts = path[len(self._root) :].split(os.sep)
+        return None if any(part in _INSTALLED for part in parts) else "/".join(parts)
+
+    def note_main(self) -> None:
+        """Keep the script's name: Python takes it off ``__main__`` when the script is over, and a notebook has none."""
+        main = sys.modules.get("__main__")
+        self._main = getattr(main, "__file__", None) or getattr(main, "__codemod_file__", None)
+
+    @property
+    def main(self) -> str | None:
+        """The file of the script, as it was when :meth:`note_main` was called."""
+        return self._main
+
+    def loaded(self) -> list[str]:
+        """The Python files of the tree that were imported or run in this process, relative to the root, in order."""
+        files = [(name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items())]
+        files.append(("__main__", self._main))
+        found = {
+            self.relative(file)
+            for name, file in files
+            # Some modules make up a file of their name; that of the script may be relative, see above.
+            if isinstance(file, str) and file.endswith(".py") and (os.path.isabs(file) or name == "__main__")
+        }
+        return sorted(path for path in found if path is not None)
+
+    def site(self, frame: FrameType | None) -> Site | None:
+        """The innermost line of the tree at or outside ``frame``."""
+        known = self._known
+        while frame is not None:
+            file = frame.f_code.co_filename
+            path = known[file] if file in known else self.relative(file)
+            if path is not None:
+                return [path, frame.f_lineno, frame.f_code.co_name]
+            frame = frame.f_back
+        return None
+
+    def frames(self, frame: FrameType | None) -> list[FrameType]:
+        """All frames of the tree at or outside ``frame``, from the inside out."""
+        found = []
+        while frame is not None:
+            if self.relative(frame.f_code.co_filename) is not None:
+                found.append(frame)
+            frame = frame.f_back
+        return found
+
+    def traceback_site(self, traceback: TracebackType | None) -> Site | None:
+        """The innermost line of the tree in ``traceback``."""
+        found: Site | None = None
+        while traceback is not None:
+            code = traceback.tb_frame.f_code
+            path = self.relative(code.co_filename)
+            if path is not None:
+                found = [path, traceback.tb_lineno, code.co_name]
+            traceback = traceback.tb_next
+        return found
+
+
+def key(site: Site | None) -> tuple[str | int, ...]:
+    """``site`` as something that can be looked up in a dictionary."""
+    return () if site is None else tuple(site)

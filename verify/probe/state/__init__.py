@@ -1,0 +1,1 @@
+"""What a script leaves beside its graph: losses and parameters, files, output, settings, memory."""

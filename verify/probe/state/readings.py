@@ -1,0 +1,222 @@
+"""What is read at each backward, at each step and at the end, part by part: one that fails leaves the others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from ..graph.backward import Call
+from ..graph.growth import Growth
+from ..graph.holders import variables
+from ..graph.nodes import Graph
+from ..graph.steps import Optimizers, Steps, parameters
+from ..guarding.guard import Part, Write
+from ..lines.sites import Tree, key
+from ..process.shapes import Shapes
+from ..values.copies import Copies
+from ..values.params import Parameters
+from ..values.plain import keys_of, number_of, size_of, tensor_of, text_of
+from ..values.tensors import generators, loss
+from . import ambient
+from .memory import Memory
+from .state import State
+
+#: What takes longer to read says nothing: only names that both runs have are compared.
+_SECONDS = 2.0
+_MOST_NAMES = 5000
+_MOST_ELEMENTS = 1 << 22
+_MOST_IN_ALL = 1 << 25
+
+
+class Readings:
+    """The counters of one process. ``part`` gives the part of a name, ``config`` is that of the session."""
+
+    def __init__(
+        self,
+        config: dict[str, Any],
+        tree: Tree,
+        write: Write,
+        part: Callable[[str], Part],
+        optimizers: Optimizers,
+        steps: Steps,
+    ) -> None:
+        self._tree, self._write, self._part, self._steps = tree, write, part, steps
+        self._params, self._shapes = bool(config.get("params", True)), bool(config.get("shapes"))
+        self.memory: Memory | Shapes = Memory()
+        self._graph = Graph()
+        self.growth = Growth(self._graph, tree)
+        #: Backwards so far.
+        self.index = 0
+        self._parameters = Parameters()
+        self._copies = Copies(self._parameters)
+        self._state = State(self._parameters, self._copies, optimizers, steps, tree, write)
+        self._gradients: dict[int, Any] = {}
+        self._sites: dict[Any, int] = {}
+
+    # A backward.
+
+    def before(self, call: Call) -> None:
+        """Begin the event of ``call``, as its notes."""
+        event: dict[str, Any] = {"event": "backward", "index": self.index}
+        self.index += 1
+        event.update(site=None, call=0, time=0.0, losses=[], rng="", retain=call.retain, create=call.create)
+        event.update(grad=call.grad, nodes=0, live=0, seconds=0.0, bytes=0, peak=0, error=None)
+        call.notes = event
+        part = self._part("backward")
+        if part.on:
+            with part:
+                site = self._tree.site(call.frame)
+                place = key(site)
+                count = self._sites[place] = self._sites.get(place, 0) + 1
+                event.update(site=site, call=count)
+                event.update(losses=[loss(output) for output in call.outputs if hasattr(output, "numel")])
+        if not self._steps.total:
+            # From the first step on, steps tell.
+            self._draw(event)
+        self.look(event)
+        part = self._part("the graph")
+        if part.on:
+            with part:
+                event.update(nodes=self._graph.walk(call.outputs))
+
+    # A step.
+
+    def begun(self, optimizer: Any, index: int) -> None:
+        """A step begins."""
+        self._gradients.pop(index, None)
+        part = self._part("the gradients")
+        if part.on and self._params:
+            with part:
+                self._gradients[index] = self._state.begun(optimizer, index)
+
+    def stepped(self, optimizer: Any, index: int) -> dict[str, Any]:
+        """What there is to tell of a step that has been made; in it copies that are to be read."""
+        event: dict[str, Any] = {"params": {"digest": "", "count": 0, "sums": ""}, "live": 0, "bytes": 0, "peak": 0}
+        self.look(event)
+        if not self._params:
+            return event
+        part = self._part("the parameters")
+        if part.on:
+            with part:
+                event.update(params=self._copies.take(parameters(optimizer)))
+        part = self._part("learning rates")
+        if part.on:
+            with part:
+                event.update(grads=self._gradients.pop(index, None), rates=self._state.rates(optimizer, index))
+        part = self._part("the buffers")
+        if part.on:
+            with part:
+                event.update(buffers=self._state.buffers())
+        self.wait(event, self._steps.total)
+        self._draw(event)
+        return event
+
+    def look(self, event: dict[str, Any]) -> None:
+        """Add memory and live nodes."""
+        part = self._part("memory")
+        if part.on:
+            with part:
+                used, peak = self.memory.look()
+                event.update(bytes=used, peak=peak, live=self._graph.live())
+
+    def wait(self, event: dict[str, Any], count: int) -> None:
+        """Add the gradients that no step has taken yet."""
+        part = self._part("the gradients")
+        if part.on and self._params:
+            with part:
+                waiting = self._state.waiting_at(count)
+                if waiting:
+                    event.update(waiting=waiting)
+
+    def _draw(self, event: dict[str, Any]) -> None:
+        part = self._part("the random generators")
+        if part.on and not self._shapes:
+            with part:
+                event.update(rng=generators())
+
+    def cut(self, frame: FrameType | None) -> None:
+        """A unit of the run is over: a step, or a backward where nothing steps."""
+        part = self._part("the graph")
+        if part.on:
+            with part:
+                self.growth.cut(frame)
+
+    # What modules and functions return.
+
+    def returned(self, module: Any, output: Any, site: Any, used: int) -> None:
+        """Write what a root module returned."""
+        part = self._part("outputs")
+        if part.on and self._params:
+            with part:
+                event = self._state.returned(module, output, site, used)
+                if event is not None:
+                    self._write(event)
+
+    def came_back(self, number: int, site: list[Any], call: int, values: Any, known: tuple[Any, ...]) -> None:
+        """Write what a function returned that was called at the end."""
+        with self._part("outputs"):
+            event = self._state.came_back(number, site, call, values, known)
+            if event is not None:
+                self._write(event)
+
+    # The end.
+
+    def end(self, reason: str, frames: list[FrameType]) -> None:
+        """Write what is left; ``frames`` are the user's, innermost first."""
+        if reason != "watchdog" and self._params:
+            with self._part("what is left at the end"):
+                self._write(self._state.event())
+            with self._part("what variables hold at the end"):
+                self._write(held(self._tree, frames, self._parameters))
+        if self.index:
+            with self._part("the census"):
+                self._write(self.growth.census(frames))
+
+
+def held(tree: Tree, frames: list[FrameType], reader: Parameters) -> dict[str, Any]:
+    """The event: ``numbers`` {name: hex}, ``texts`` {name: text}, and ``names`` of tensors with their *values*.
+
+    ``frames`` are the user's frames, innermost first. One-element tensors are numbers; of generators of random numbers
+    the state is read, of containers the size. What holds for the whole process stands among them. Runs no code of the
+    user's.
+    """
+    import torch
+
+    until = time.perf_counter() + _SECONDS
+    numbers: dict[str, str] = {}
+    texts: dict[str, str] = {}
+    tensors: dict[str, Any] = {}
+    total = 0
+    for name, value, function in variables(tree, frames, until, exact=True):
+        name = f"{name} in {function}" if function != "<module>" else name
+        if len(numbers) + len(tensors) >= _MOST_NAMES:
+            break
+        if name in numbers or name in tensors or name in texts:
+            continue
+        tensor = tensor_of(value)
+        if tensor is None:
+            number, text, size = number_of(value), text_of(value), size_of(value)
+            if number is not None:
+                numbers[name] = float(number).hex()
+            elif text is not None and len(texts) < _MOST_NAMES:
+                texts[name] = text
+            elif size is not None:
+                numbers[f"len({name})"] = float(size).hex()
+                keys = keys_of(value)
+                if keys is not None:
+                    texts[f"list({name})"] = keys
+        elif tensor.layout is torch.strided and not tensor.is_meta and tensor.device.type != "meta":
+            count = tensor.numel()
+            if count == 1 and not tensor.is_complex():
+                numbers[name] = float(tensor.detach().item()).hex()
+            elif count <= _MOST_ELEMENTS and total + count <= _MOST_IN_ALL:
+                total += count
+                tensors[name] = tensor
+    of_all = ambient.held()
+    numbers.update({name: float(value).hex() for name, value in of_all.items() if not isinstance(value, str)})
+    texts.update({name: value for name, value in of_all.items() if isinstance(value, str)})
+    event = {"event": "variables", "names": list(tensors), "numbers": numbers, "texts": texts}
+    event.update(reader.read(list(tensors.values())))
+    return event
