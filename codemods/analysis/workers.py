@@ -7,22 +7,19 @@ file runs again.
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import os
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from codemods.analysis import garbage
+from codemods.analysis.job import Job, Record, run_job
 from codemods.analysis.project import Project
 from codemods.analysis.told import found_readable, readable, was_read
 from codemods.rules.base import Rule
 
 if TYPE_CHECKING:
-    from concurrent.futures import ProcessPoolExecutor
-
-from codemods.analysis.job import Job, Record, run_job
+    from codemods.analysis.pool import Pool
 
 Key = tuple[str, str, tuple[str, ...], Job]
 """The root of a tree, its names, the rules, and the job."""
@@ -49,7 +46,7 @@ class Workers:
         self.names = tuple(rule.name for rule in rules)
         self.wanted = jobs if jobs is not None else (os.cpu_count() or 1)
         self.processes = min(self.wanted, max(1, files // 8)) if files >= PARALLEL_FROM else 1
-        self._pool: ProcessPoolExecutor | None = None
+        self._pool: Pool | None = None
         self._collects = gc.isenabled()
 
     def __enter__(self) -> Workers:
@@ -58,7 +55,7 @@ class Workers:
 
     def __exit__(self, *_: object) -> None:
         if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool.end()
         garbage.unfreeze()
         if self._collects:
             gc.enable()
@@ -85,9 +82,8 @@ class Workers:
             for job in jobs:
                 yield run_job(self.project, self.rules, job)
             return
-        yield from self._several(self.processes).map(
-            _work, jobs, chunksize=max(1, min(8, len(jobs) // (self.processes * 4)))
-        )
+        portion = max(1, min(8, len(jobs) // (self.processes * 4)))
+        yield from self._several(self.processes).map(_work, jobs, portion)
 
     def unread(self) -> list[str]:
         """The targets that Python does not take as they stand, by the path that is shown."""
@@ -101,13 +97,11 @@ class Workers:
                     found_readable(project.target_text(shown), shown not in bad)
         return [shown for shown in unknown if not readable(project.target_text(shown))]
 
-    def _several(self, processes: int) -> ProcessPoolExecutor:
+    def _several(self, processes: int) -> Pool:
         if self._pool is None:
-            from concurrent.futures import ProcessPoolExecutor
+            from codemods.analysis.pool import Pool
 
-            self._pool = ProcessPoolExecutor(
-                processes, initializer=_start_worker, initargs=(self.project.for_worker(), self.names)
-            )
+            self._pool = Pool(processes, _start_worker, self.project.for_worker(), self.names)
         return self._pool
 
 
@@ -119,16 +113,7 @@ def _start_worker(project: Project, names: tuple[str, ...]) -> None:
 
     global _worker
     _worker = (project, [rule(name) for name in names])
-    threading.Thread(target=_end_with_parent, daemon=True).start()
     gc.disable()
-
-
-def _end_with_parent() -> None:
-    # a parent that is killed cannot say so, and its jobs would go on for nobody
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-    os._exit(1)
 
 
 def _work(job: Job) -> Record:

@@ -276,12 +276,12 @@ def _shifts(heights: Sequence[float], places: Sequence[int]) -> list[float]:
 
 def _written(figure: Figure, format: str) -> bytes:
     buffer = io.BytesIO()
-    # What would change from day to day, or from one release of matplotlib to the next.
+    # Without what would change from day to day, or from one release of matplotlib to the next; by its sign it is ours.
     if format == "svg":
-        metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
+        metadata = {"Date": None, "Creator": "codemod", "Format": None, "Type": None}
         figure.savefig(buffer, format=format, transparent=True, metadata=metadata)
     else:
-        figure.savefig(buffer, format=format, transparent=True, dpi=160, metadata={"Software": None})
+        figure.savefig(buffer, format=format, transparent=True, dpi=160, metadata={"Software": "codemod"})
     return buffer.getvalue()
 
 

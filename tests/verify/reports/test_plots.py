@@ -10,7 +10,9 @@ from pathlib import Path
 
 import matplotlib
 import pytest
+from matplotlib.figure import Figure
 
+from codemods.cli._ours import PICTURE, is_ours
 from tests.verify.reports import tools
 from verify.errors import VerifyError
 from verify.measured.results import Verification
@@ -42,6 +44,17 @@ def test_png_is_the_same_each_time(tmp_path: Path) -> None:
     assert (tmp_path / "one.png").read_bytes() == (tmp_path / "TWO.PNG").read_bytes()
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
     assert b"matplotlib" not in (tmp_path / "one.png").read_bytes()
+
+
+@pytest.mark.parametrize("suffix", plots.FORMATS)
+def test_a_plot_gives_way_to_a_newer_one_and_one_of_the_users_does_not(tmp_path: Path, suffix: str) -> None:
+    ours, theirs = tmp_path / f"ours{suffix}", tmp_path / f"theirs{suffix}"
+    plots.save(tools.repaired(), ours)
+    figure = Figure()
+    figure.add_subplot(title="codemod").plot([1, 2])
+    figure.savefig(theirs)
+    assert is_ours(ours.read_bytes(), [PICTURE])
+    assert not is_ours(theirs.read_bytes(), [PICTURE])
 
 
 def test_users_own_style_changes_nothing() -> None:

@@ -229,6 +229,12 @@ def test_what_was_kept_is_told_where_not_all_could_be_judged() -> None:
     assert is_ours(text.encode(), ["text"])
 
 
+@pytest.mark.parametrize("form", ["text", "markdown", "html", "json"])
+@pytest.mark.parametrize("shape", tools.ALL)
+def test_a_report_gives_way_to_a_newer_one(shape: Callable[[], Verification], form: str) -> None:
+    assert is_ours(render(shape(), form).encode(), [form])
+
+
 def test_no_file_drives_the_terminal() -> None:
     text = render(tools.hostile(), "text")
     assert "^[[31m" in text
