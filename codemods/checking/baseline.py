@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from codemods.edits.positions import split_lines
 from codemods.source.errors import SourceError, Unreadable
-from codemods.source.files import read_bytes
+from codemods.source.files import is_there, read_bytes
 from codemods.source.suppressions import tokens
 from codemods.source.syntax import parse
 from codemods.source.writing import create_atomically, write_atomically
@@ -79,7 +79,7 @@ def load_baseline(file: Path) -> Baseline:
     try:
         content = json.loads(read_bytes(file, str(file)).decode("utf-8-sig"))
     except Unreadable as error:
-        if not os.path.lexists(file):
+        if not is_there(file):
             raise BaselineError(f"{file}: no such baseline; --update-baseline writes one") from None
         raise BaselineError(str(error)) from None
     except (ValueError, RecursionError) as error:
@@ -116,7 +116,7 @@ def save_baseline(baseline: Baseline) -> bool:
 
     text = _rendered(baseline.entries)
     try:
-        if not baseline.file.exists():
+        if not is_there(baseline.file):
             create_atomically(baseline.file, text.encode("utf-8", "backslashreplace"))
             return True
         source = read_source(baseline.file, str(baseline.file))
@@ -162,7 +162,7 @@ def compare(
     # What is left of files that are there no more, under all but the path.
     moved: dict[tuple[str, ...], list[Fingerprint]] = defaultdict(list)
     for mark in sorted(left.elements()):
-        if not os.path.lexists(os.path.join(folder, mark.path)):
+        if not is_there(os.path.join(folder, mark.path)):
             moved[mark[1:]].append(mark)
     really_new = []
     for index in new:
@@ -173,7 +173,7 @@ def compare(
     seen = {_relative(path, folder) for path in texts} - {_relative(path, folder) for path in unread}
 
     def judged(mark: Fingerprint) -> bool:
-        there = os.path.lexists(os.path.join(folder, mark.path))
+        there = is_there(os.path.join(folder, mark.path))
         return mark.rule not in left_out and (mark.path in seen or not there)
 
     gone = tuple(mark for mark in sorted(left.elements()) if judged(mark))

@@ -11,7 +11,7 @@ from codemods.checking.baseline import Baseline, compare, load_baseline, save_ba
 from codemods.checking.changed_lines import Changes, changes_since
 from codemods.checking.check import CheckResult
 from codemods.rules import rule_names
-from codemods.source.files import SourceFile
+from codemods.source.files import SourceFile, is_there
 from codemods.source.options import Options
 from codemods.terms.findings import Finding
 
@@ -101,7 +101,7 @@ def update_baseline(file: Path, result: CheckResult, targets: Sequence[SourceFil
     What it holds of rules and files that were not looked for stays. Raises
     :class:`~codemods.checking.baseline.BaselineError` for a file that is none of ours or cannot be written.
     """
-    before = load_baseline(file) if file.exists() else Baseline(file, {})
+    before = load_baseline(file) if is_there(file) else Baseline(file, {})
     compared = compare(
         [reported.finding for reported in result.findings],
         {target.path: target.text for target in targets},

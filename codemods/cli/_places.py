@@ -8,6 +8,7 @@ from pathlib import Path
 
 from codemods.cli._ours import NO_REPORTS, is_ours, kind_of
 from codemods.reports import formats
+from codemods.source.files import is_there
 from codemods.terms.errors import UserError
 
 SOURCES = frozenset({".py", ".pyi", ".pyw", ".ipynb", ".toml", ".cfg", ".ini"})
@@ -29,7 +30,7 @@ def require_place(output: Path | None, *kinds: str) -> None:
         problem = "it is there already and looks like source; name another file"
     elif output.is_file() and not _was_ours(output, kinds):
         problem = f"it is there already and is no {_told(kinds)} of codemod; name another file, or remove it"
-    elif not output.parent.is_dir():
+    elif not is_there(output.parent) or output.parent.is_file():
         problem = "no such file or directory"
     elif not os.access(output if output.exists() else output.parent, os.W_OK):
         problem = "permission denied"

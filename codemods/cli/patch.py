@@ -47,7 +47,7 @@ def command(
     from codemods.patches.results import as_json, as_text
     from codemods.reports import Detail
     from codemods.source.errors import SourceError
-    from codemods.source.files import read_bytes
+    from codemods.source.files import is_there, read_bytes
 
     require_choice("--format", format, FORMATS)
     require_choice("--color", color, CHOICES["color"])
@@ -55,7 +55,7 @@ def command(
         raise UserError(f"--root {root}: no such folder")
     require_place(output, DIFF if dry_run else kind_of(format))
     require_apart({"--output": output}, [] if file == "-" else [Path(file)])
-    missing = [path for path in paths or () if not Path(path).exists() and not Path(path).is_symlink()]
+    missing = [path for path in paths or () if not is_there(path)]
     if missing:
         raise UserError(f"{missing[0]}: no such file or folder")
     detail = Detail.QUIET if quiet else Detail.NORMAL

@@ -126,6 +126,7 @@ def _described(result: Verification, env: Sequence[str] | None) -> Verification:
 def _by_hand(
     against: Path | None, promise: str | None, commands: Sequence[Command], tree: Path | None
 ) -> HandRewriter | None:
+    from codemods.source.files import is_there
     from codemods.terms.findings import Promise
     from verify.running.against import HandRewriter
     from verify.verification import root_of
@@ -137,7 +138,7 @@ def _by_hand(
         if promise is not None:
             raise UserError("--promise needs --against; our own rewrites state theirs")
         return None
-    if not against.exists():
+    if not is_there(against):
         raise UserError(f"{against}: no such file or folder")
     root = root_of(commands, tree)
     return HandRewriter(against, Promise(promise or "exact"), root=root, script=commands[0].script)

@@ -12,7 +12,7 @@ from typing import Any
 from codemods.interactive.dialogue import Answer, Decision
 from codemods.interactive.items import Item
 from codemods.source.errors import SourceError, os_reason
-from codemods.source.files import read_bytes
+from codemods.source.files import is_there, read_bytes
 from codemods.source.writing import replace_file
 from codemods.terms.errors import UserError
 
@@ -48,7 +48,7 @@ def load(file: Path, items: Sequence[Item]) -> dict[int, Decision]:
 
     Raises :class:`ReviewError` for a file that we did not write.
     """
-    if not file.exists():
+    if not is_there(file):
         return {}
     try:
         content = json.loads(read_bytes(file, str(file)))

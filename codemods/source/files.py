@@ -153,6 +153,17 @@ def display_path(path: str | os.PathLike[str], cwd: str | os.PathLike[str] | Non
     return shown.replace(os.sep, "/")
 
 
+def is_there(path: str | os.PathLike[str]) -> bool:
+    """Whether there is something under that name, a broken link too; so it may be where we are not let look."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def read_bytes(path: str | os.PathLike[str], display: str) -> bytes:
     """The bytes of a regular file, links followed.
 

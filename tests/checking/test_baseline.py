@@ -11,6 +11,7 @@ import pytest
 from codemods.checking.baseline import Baseline, BaselineError, Compared, compare, load_baseline, save_baseline
 from codemods.terms.findings import Finding, Promise
 from codemods.terms.spans import Span
+from tests.closed import as_nobody, closed_folder
 
 
 def findings(path: str, text: str) -> list[Finding]:
@@ -204,3 +205,24 @@ def test_a_file_that_cannot_be_read_or_written(tmp_path: Path) -> None:
     file.chmod(0o444)
     with pytest.raises(BaselineError, match="read-only file"):
         save_baseline(Baseline(file, frozen(a="x = WRONG\n").entries))
+
+
+def test_a_closed_folder_is_no_missing_one() -> None:
+    with closed_folder() as closed:
+        file, text = closed / "baseline.json", "WRONG\n"
+        (closed / "a.py").write_text(text)
+        made = frozen(a=text)
+        save_baseline(Baseline(file, made.entries))
+        elsewhere = Baseline(
+            closed.parent / "baseline.json",
+            {mark._replace(path="closed/a.py"): count for mark, count in made.entries.items()},
+        )
+        closed.chmod(0)
+        told = as_nobody(lambda: load_baseline(file))
+        saved = as_nobody(lambda: save_baseline(Baseline(file, {})))
+        compared = as_nobody(lambda: compare([], {}, elsewhere))
+    assert told == f"BaselineError('{file}: permission denied')"
+    assert saved == told
+    # what nobody could look at is not gone
+    assert isinstance(compared, Compared)
+    assert (compared.gone, compared.after.count) == ((), 1)

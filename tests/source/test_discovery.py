@@ -1,13 +1,10 @@
 from __future__ import annotations
 
 import os
-import pickle
 import socket
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +12,7 @@ import pytest
 from codemods.source.discovery import Discovery, discover
 from codemods.source.errors import MissingPath
 from codemods.terms.findings import Skipped
+from tests.closed import as_nobody, closed_folder
 
 
 def make(root: Path, *names: str) -> Path:
@@ -26,27 +24,6 @@ def make(root: Path, *names: str) -> Path:
 
 def names(found: Discovery, root: Path) -> list[str]:
     return [os.path.relpath(file, root) for file in found.files]
-
-
-def as_nobody(work: Callable[[], object]) -> object:
-    """The result of ``work`` done by a user whom permission bits bind; tests often run as root."""
-    if os.geteuid() != 0:
-        return work()
-    reader, writer = os.pipe()
-    child = os.fork()
-    if not child:
-        os.setgid(65534)
-        os.setuid(65534)
-        try:
-            result: object = work()
-        except Exception as error:
-            result = repr(error)
-        os.write(writer, pickle.dumps(result))
-        os._exit(0)
-    os.close(writer)
-    os.waitpid(child, 0)
-    with os.fdopen(reader, "rb") as stream:
-        return pickle.loads(stream.read())
 
 
 def test_folders_are_walked_in_order(tmp_path: Path) -> None:
@@ -176,15 +153,11 @@ def test_what_is_no_file_is_named_and_not_opened(tmp_path: Path, monkeypatch: py
 
 
 def test_a_closed_folder_is_named_and_the_others_go_on() -> None:
-    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to other users
-        root = make(Path(name), "a.py", "closed/b.py", "z/c.py")
-        root.chmod(0o755)
-        (root / "closed").chmod(0)
-        try:
-            found = as_nobody(lambda: discover(["."], cwd=root))
-            inside = as_nobody(lambda: discover(["closed/b.py"], cwd=root))
-        finally:
-            (root / "closed").chmod(0o755)
+    with closed_folder() as closed:
+        root = make(closed.parent, "a.py", "closed/b.py", "z/c.py")
+        closed.chmod(0)
+        found = as_nobody(lambda: discover(["."], cwd=root))
+        inside = as_nobody(lambda: discover(["closed/b.py"], cwd=root))
     assert isinstance(found, Discovery)
     assert names(found, root) == ["a.py", "z/c.py"]
     assert found.problems == [Skipped("closed", 0, "permission denied")]

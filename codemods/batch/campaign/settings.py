@@ -18,6 +18,7 @@ from codemods.batch.campaign import schema
 from codemods.batch.campaign.windows import Hours
 from codemods.batch.errors import CampaignError
 from codemods.batch.sources import Source
+from codemods.source.files import is_there
 from codemods.source.options import Options
 from codemods.source.toml import NotToml, read_toml
 
@@ -225,7 +226,7 @@ def _load(file: Path) -> dict[str, Any]:
     try:
         return read_toml(file)
     except NotToml as error:
-        hint = "" if os.path.lexists(file) else f"; codemod batch init {file} writes one"
+        hint = "" if is_there(file) else f"; codemod batch init {file} writes one"
         raise CampaignError(f"{error}{hint}") from None
 
 

@@ -13,6 +13,7 @@ from codemods.batch.campaign.template import TEMPLATE, write
 from codemods.batch.errors import CampaignError
 from codemods.batch.stages.verifying import settings_of
 from tests.batch.tools import CLEAN, campaign_file, repository
+from tests.closed import as_nobody, closed_folder
 
 HEAD = '[campaign]\nartifacts = ["patch"]\n'
 
@@ -148,6 +149,10 @@ def test_a_form_of_report_that_there_is_none_of(tmp_path: Path) -> None:
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(CampaignError, match="codemod batch init"):
         read(tmp_path / "nothing.toml")
+    with closed_folder() as closed:
+        (closed / "c.toml").write_text(HEAD)
+        closed.chmod(0)
+        assert as_nobody(lambda: read(closed / "c.toml")) == f"CampaignError('{closed}/c.toml: permission denied')"
 
 
 @pytest.mark.parametrize("work", [".", "/", "~"])
