@@ -261,33 +261,37 @@ def _latest(trace: Trace, load: Mark, states: list[ast.stmt]) -> int:
             for ran in trace.ran
             if any(ran.statement is taken for taken in states)
             and ran.last <= load.place.clock
-            and _surely(ran.place, load.place)
+            and _surely(trace, ran.place, load.place)
         ),
         default=0,
     )
 
 
-def _surely(taken: Place, load: Place) -> bool:
-    """Whether every turn of the loops around ``taken`` comes by it, and nothing but such loops decides about it."""
+def _surely(trace: Trace, taken: Place, load: Place) -> bool:
+    """Whether every turn of the loops around ``taken`` that trains comes by it, and nothing but such loops decides
+    about it."""
     met = meeting(taken, load)
     if met is None:
         return False
     for place in taken.chain():
         file, here = place.frame.file, place.frame is met[0].frame
         inner: ast.AST | None = place.statement
+        # what a caller has trained before, nobody here can tell
+        trained = _training(trace, place) if here else None
         # where both stand in one frame, what leaves that leaves the load too
         around = {*file.outward(met[1].node, *FUNCTIONS)} if here else set()
         while inner is not None and (outer := file.parent(inner)) not in around:
             if outer is None or isinstance(outer, (*FUNCTIONS, ast.Module)):
                 break
-            if not isinstance(outer, (*LOOPS, ast.With, ast.AsyncWith)) or inner not in outer.body:
+            plain = isinstance(outer, (*LOOPS, ast.With, ast.AsyncWith)) and inner in outer.body
+            if not plain and not (trained and isinstance(outer, ast.If) and _all_within(outer, inner, trained)):
                 return False
             inner = outer
         if here and _of_a_handler(file, inner, met[1].node):
             # what was interrupted may have stepped
             return False
         whole = inner if here else place.frame.definition
-        if whole is None or place.statement is None or _skipped(file, whole, place.statement):
+        if whole is None or place.statement is None or _skipped(file, whole, place.statement, trained):
             return False
         if here:
             return True
@@ -302,9 +306,25 @@ def _of_a_handler(file: ParsedFile, tried: ast.AST | None, load: ast.AST) -> boo
     )
 
 
-def _skipped(file: ParsedFile, around: ast.AST, taken: ast.AST) -> bool:
-    """Whether something before ``taken`` in a statement or function ``around`` it leaves a turn, or the function."""
-    before = [node for node in walk(around) if getattr(node, "lineno", inf) < getattr(taken, "lineno", 0)]
+def _training(trace: Trace, at: Place) -> list[ast.AST]:
+    """What steps, in the code in which ``at`` stands."""
+    return [each.node for step in trace.steps for each in step.place.chain() if each.frame is at.frame]
+
+
+def _all_within(branching: ast.If, inner: ast.AST, nodes: list[ast.AST]) -> bool:
+    """Whether all ``nodes`` stand in the branch in which ``inner`` stands."""
+    branch = branching.body if inner in branching.body else branching.orelse
+    first, last = branch[0].lineno, branch[-1].end_lineno or inf
+    return inner in branch and all(first <= getattr(node, "lineno", 0) <= last for node in nodes)
+
+
+def _skipped(file: ParsedFile, around: ast.AST, taken: ast.AST, trained: list[ast.AST] | None) -> bool:
+    """Whether something before ``taken`` in a statement or function ``around`` it leaves a turn, or the function, and
+    something in it that has ``trained`` may come before that; None says that something always may."""
+    begin = getattr(around, "lineno", 0)
+    lines = [line for node in trained or () if (line := getattr(node, "lineno", 0)) >= begin]
+    first = 0 if trained is None else min(lines, default=inf)
+    before = [node for node in walk(around) if first <= getattr(node, "lineno", inf) < getattr(taken, "lineno", 0)]
     loops = set(file.outward(taken, *FUNCTIONS))
     return any(
         (isinstance(node, (ast.Break, ast.Continue)) and file.enclosing(node, *LOOPS) in loops)

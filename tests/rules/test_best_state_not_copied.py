@@ -236,6 +236,58 @@ FOUND = {
         "best = net.state_dict()",
         "best = copy.deepcopy(net.state_dict())",
     ),
+    "taken in every turn that is not left after its steps": (
+        """
+        while True:
+            total = epoch()
+            if total < 0.1:
+                break
+            best = net.state_dict()
+        net.load_state_dict(best)
+        """,
+        "best = net.state_dict()",
+        "best = copy.deepcopy(net.state_dict())",
+    ),
+    "taken in every turn, and the turns around it go on without": (
+        """
+        for i in range(5):
+            epoch()
+            while True:
+                if i > 2:
+                    break
+                epoch()
+                best = net.state_dict()
+        net.load_state_dict(best)
+        """,
+        "best = net.state_dict()",
+        "best = copy.deepcopy(net.state_dict())",
+    ),
+    "taken where every second step is": (
+        """
+        for i in range(5):
+            epoch()
+            if i % 2:
+                epoch()
+                best = net.state_dict()
+        net.load_state_dict(best)
+        """,
+        "best = net.state_dict()",
+        "best = copy.deepcopy(net.state_dict())",
+    ),
+    "taken before the steps of a loop that is left at its head": (
+        """
+        i = 0
+        while True:
+            if i > 5:
+                break
+            best = net.state_dict()
+            epoch()
+            i += 1
+        net.load_state_dict(best)
+        """,
+        "best = net.state_dict()",
+        "best = copy.deepcopy(net.state_dict())",
+    ),
     "an object that returns early": (
         STOPPER.replace("if total < self.low:", "if total > self.low:\n                    return")
         .replace("    self.low = total", "self.low = total")
@@ -258,6 +310,44 @@ LEFT = {
         for i in range(5):
             epoch()
             best = net.state_dict()
+        net.load_state_dict(best)
+        """,
+    "taken in every turn, and the loop is left at its head": """
+        i = 0
+        while True:
+            if i > 5:
+                break
+            i += 1
+            epoch()
+            best = net.state_dict()
+        net.load_state_dict(best)
+        """,
+    "taken in every turn that trains": """
+        for i in range(5):
+            if i == 2:
+                continue
+            epoch()
+            best = net.state_dict()
+        net.load_state_dict(best)
+        """,
+    "taken in a branch with all steps": """
+        for i in range(9):
+            if i % 2:
+                epoch()
+                best = net.state_dict()
+            else:
+                print("not this time")
+        net.load_state_dict(best)
+        """,
+    "taken in the other branch, with all steps": """
+        i = 0
+        while True:
+            if i > 5:
+                break
+            else:
+                i += 1
+                epoch()
+                best = net.state_dict()
         net.load_state_dict(best)
         """,
     "taken in every turn of a function": """
