@@ -17,12 +17,11 @@ from .calls.observing import Observer
 from .graph.backward import Backwards, Call
 from .graph.forwards import Forwards
 from .graph.steps import Calls, Optimizers, Steps
-from .guarding import compiling, hooks
+from .guarding import compiling, dynamo, hooks
 from .guarding.guard import Clock, Part
 from .lines import errors, knobs
 from .lines.reach import Reach
 from .lines.sites import Tree, key
-from .process import settings
 from .process.exits import Exits, flush, last_error, with_worker
 from .process.output import Recorder
 from .process.processes import about, frames_of, outward, role, version
@@ -80,7 +79,7 @@ class Session:
     def start(self) -> None:
         """Hook everything up; what needs torch waits until it is imported."""
         hooks.on_error(self._part("what the script imports").note)
-        settings.before_torch(self._config)
+        dynamo.put_off()
         os.register_at_fork(after_in_child=self._forked)
         atexit.register(self._at_exit)
         self._exits.install()
@@ -116,7 +115,9 @@ class Session:
             self._end("unsupported")
             return
         with self._part("the settings"):
-            settings.after_torch(self._config)
+            if self._config.get("threads"):
+                # Sums depend on it bit for bit.
+                torch.set_num_threads(int(self._config["threads"]))
         if self._recorder.opened:
             # Something was to be told before torch was there to be described.
             self._recorder.restart()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 from typing import Any
 
 from ..guarding.guard import Write
+from ..guarding.hooks import when_imported
 
+_COMPILER = "torch._inductor.config"
 #: What torch warns of where it was asked for deterministic kernels and has none (at::alertNotDeterministic).
 _NONE_HERE = re.compile(r"(\S+) does not have a deterministic implementation|.*non-deterministic algorithm")
 
@@ -22,12 +25,20 @@ def deterministic(write: Write) -> None:
     """
     import torch
 
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    # torch's own function imports the compiler, to tell it too; that can wait until the program does.
+    torch._C._set_deterministic_algorithms(True, warn_only=True)
+    when_imported(_COMPILER, _compile_deterministically)
     if hasattr(torch.utils, "deterministic"):
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     _tell_unrepeatable(write)
     torch.backends.cudnn.benchmark = False
     _hold_benchmark(type(torch.backends.cudnn), write)
+
+
+def _compile_deterministically() -> None:
+    config: Any = sys.modules[_COMPILER]
+    if hasattr(config, "deterministic"):
+        config.deterministic = True
 
 
 def _tell_unrepeatable(write: Write) -> None:
