@@ -17,7 +17,7 @@ from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_source
 from codemods.source.options import Options
 from codemods.source.project import project_root
-from verify.errors import VerifyError
+from verify.errors import OutOfTime, VerifyError
 from verify.isolation import Workspace
 from verify.judging.bench import Telling, asked, judge
 from verify.judging.reasons import joined, noted, reason_of
@@ -77,9 +77,15 @@ def verify(
         if trouble:
             return Verified(_unjudged(root, settings, trouble))
         originals = []
-        for command in commands:
+        late: tuple[str, ...] = ()
+        for number, command in enumerate(commands):
             tell(f"original: {command.text}")
-            originals.append(_first(runner, command, tell))
+            try:
+                originals.append(_first(runner, command, tell))
+            except OutOfTime as error:
+                late = tuple(f"{command.text} was not run: {error}" for command in commands[number:])
+                commands = commands[:number]
+                break
         tell("looking for rewrites")
         if rewriter is None:
             chosen = targets if targets is not None else _targets(runner, commands, originals, exclude)
@@ -100,7 +106,7 @@ def verify(
         readable=version.readable,
         judged=not reason,
         reason=reason,
-        advice=advice,
+        advice=(*advice, *late),
         settings=settings.told(),
         notebooks={path: source for path, source in version.sources.items() if source.notebook is not None},
     )
@@ -122,7 +128,24 @@ def _entries(
         return [judge_by_shapes(runner, rewriter, version, *run, tell) for run in runs]
     search = _search(runner, rewriter, version, exclude, tell)
     also = search.also
-    return search.run(commands, [judge(runner, rewriter, version, *run, tell, also=also) for run in runs])
+    entries = [_judged(runner, rewriter, version, *run, tell, also) for run in runs]
+    return search.run(commands, entries)
+
+
+def _judged(
+    runner: Runner,
+    rewriter: Rewriter,
+    version: Version,
+    command: Command,
+    original: Run,
+    tell: Telling,
+    also: frozenset[tuple[str, int]],
+) -> Entry:
+    try:
+        return judge(runner, rewriter, version, command, original, tell, also=also)
+    except OutOfTime as error:
+        rewrites = tuple(Rewrite(group.findings, Verdict.NOT_JUDGED, str(error)) for group in version.groups)
+        return Entry(original.command, original, None, None, None, None, rewrites)
 
 
 def _search(runner: Runner, rewriter: Rewriter, version: Version, exclude: Sequence[str], tell: Telling) -> Search:
@@ -143,13 +166,16 @@ def asked_of(runner: Runner, rewriter: Rewriter, version: Version) -> Asked:
 def _first(runner: Runner, command: Command, tell: Telling) -> Run:
     """Run the original; once more, where it died for the lack of what can be made up: texts that it reads, modules,
     states that it loads into models."""
-    run = _with_pieces(runner, command, runner.run("original", command), tell)
 
     def again(lacking: str) -> Run:
         tell(f"original, without {lacking}: {command.text}")
         return runner.run("original", command)
 
-    return missing.without_state(runner, command, run, again)
+    run = runner.run("original", command)
+    with contextlib.suppress(OutOfTime):
+        run = _with_pieces(runner, command, run, tell)
+        run = missing.without_state(runner, command, run, again)
+    return run
 
 
 def _with_pieces(runner: Runner, command: Command, run: Run, tell: Telling) -> Run:

@@ -100,6 +100,15 @@ Reach = Annotated[
         help="Spend this many seconds on reaching lines that the runs missed; 4 timeouts by default, 0 for none.",
     ),
 ]
+Within = Annotated[
+    float | None,
+    h.run(
+        "--within",
+        min=1.0,
+        metavar="SECONDS",
+        help="Begin no more runs after this many seconds, and judge by those made; no limit by default.",
+    ),
+]
 ShapesOnly = Annotated[
     bool,
     h.run(
@@ -210,7 +219,12 @@ def report_format(format: str | None, output: Path | None, known: Sequence[str])
 
 
 def settings_of(
-    options: RunOptions, *, tolerance: float | None = None, reach: float | None = None, shapes: bool = False
+    options: RunOptions,
+    *,
+    tolerance: float | None = None,
+    reach: float | None = None,
+    within: float | None = None,
+    shapes: bool = False,
 ) -> Settings:
     """Return the settings that the options come to; raises :class:`UserError` for one that makes no sense."""
     from verify.errors import VerifyError
@@ -242,6 +256,7 @@ def settings_of(
         stand_ins=stand_ins,
         tolerance=defaults.TOLERANCE if tolerance is None else tolerance,
         reach=reach,
+        within=within,
         isolation=cast("Mode", require_choice("--isolation", options.isolation or "auto", ISOLATIONS)),
         environment=variables,
         expose=exposed,

@@ -19,6 +19,7 @@ from codemods.cli._runs import (
     RunOptions,
     ShapesOnly,
     Tolerance,
+    Within,
     draw,
     masked_words,
     report_format,
@@ -57,6 +58,7 @@ def command(
     ] = None,
     tolerance: Tolerance = None,
     reach: Reach = None,
+    within: Within = None,
     shapes_only: ShapesOnly = False,
     rules: o.RuleOptions,
     format: Annotated[
@@ -87,7 +89,7 @@ def command(
     require_plottable(plot)
     require_place(plot, PICTURE)
     require_apart({"--output": output, "--plot": plot}, program.files)
-    settings = settings_of(runs, tolerance=tolerance, reach=reach, shapes=shapes_only)
+    settings = settings_of(runs, tolerance=tolerance, reach=reach, within=within, shapes=shapes_only)
     commands = program.commands(entry or (), settings.python)
     choices = settle_choices(
         str(program.tree or commands[0].script or commands[0].cwd),

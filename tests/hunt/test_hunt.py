@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from tests.hunt import comparing
-from tests.hunt.checking import HARMLESS, check
+from tests.hunt.checking import HARMLESS, Checker, check
 from tests.hunt.hunting import Findings, Hunt, hunted
 from tests.hunt.programs import program
 from tests.hunt.running import Run, run
@@ -109,6 +109,15 @@ def test_more_digits_tell_rounding_from_learning() -> None:
     same, other = (run({"main.py": text}, double=True) for text in changed)
     assert comparing.equivalent(exactly, same, least=1e-6) == ""
     assert comparing.equivalent(exactly, other, least=1e-6)
+
+
+def test_more_digits_tell_it_also_of_programs_that_stop() -> None:
+    stopping = NOISE + "torch.zeros(()).backward()\n"
+    same, other = stopping.replace("a * 9 - b", "0 * a"), stopping.replace("grow =", "grow = -1e-3 * w.sum() +")
+    in_double = Checker({"main.py": stopping})._in_double
+    assert in_double({"main.py": stopping}, {"main.py": same}, "0.1 apart") == ""
+    assert in_double({"main.py": stopping}, {"main.py": other}, "0.1 apart")
+    assert in_double({"main.py": stopping}, {"main.py": NOISE}, "0.1 apart") == "0.1 apart"
 
 
 def test_growth_is_seen() -> None:

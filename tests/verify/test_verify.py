@@ -106,6 +106,17 @@ def test_a_module_and_several_entries(folder: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.usefixtures("warm")
+def test_no_run_begins_after_the_time_for_all(folder: Path) -> None:
+    (folder / "train.py").write_text("import time\ntime.sleep(1.2)\n" + TRAIN)
+    (folder / "other.py").write_text("import train\n")
+    status, report = verified("--within", "1", "--entry", "train.py", "--entry", "other.py")
+    assert (status, len(report["entries"]), len(report["rewrites"])) == (3, 1, 2)
+    late = "the 1 s for all runs were over; --within gives more time"
+    assert {(row["verdict"], row["why"]) for row in report["rewrites"]} == {("not judged", late)}
+    assert report["advice"] == [f"other.py was not run: {late}"]
+
+
+@pytest.mark.usefixtures("warm")
 def test_lines_that_never_run_are_not_reached(folder: Path) -> None:
     (folder / "train.py").write_text(TRAIN.replace("for epoch in range(2)", "for epoch in range(0)"))
     status, report = verified("train.py")

@@ -15,7 +15,7 @@ from dataclasses import replace
 from codemods.rewriting.result import Mended
 from codemods.source.entries import find_entries, read_readme
 from codemods.source.files import SourceFile
-from verify.errors import VerifyError
+from verify.errors import OutOfTime, VerifyError
 from verify.judging.bench import Telling, as_read, driven, judge, lines_below, reached
 from verify.judging.faults import died
 from verify.judging.leaving import cautious, found, without_modules
@@ -77,8 +77,8 @@ class Search:
         #: By the original of an entry, the run that tells why lines did not run.
         self._shown: dict[int, Run] = {}
         self._tried = 0
-        #: Whether something was not tried for want of time.
-        self._late = False
+        #: Why something was not tried for want of time; empty while all was.
+        self._late = ""
 
     @functools.cached_property
     def also(self) -> frozenset[Line]:
@@ -95,6 +95,13 @@ class Search:
         """Return ``entries`` of ``commands`` and those of the ways that reached more, with reasons for what stays
         unreached."""
         self._entries = list(entries)
+        try:
+            self._look(commands, entries)
+        except OutOfTime as error:
+            self._late = str(error)
+        return [self._explained(entry) for entry in self._entries]
+
+    def _look(self, commands: Sequence[Command], entries: Sequence[Entry]) -> None:
         self._until = time.monotonic() + self._runner.settings.reach_seconds
         self._kept = _ALONE * self._runner.settings.reach_seconds if self._runner.settings.data else 0.0
         ways = []
@@ -122,7 +129,6 @@ class Search:
                 self._drives(way, way.run)
         if self._open() and commands and self._runner.settings.data:
             self._bare(commands[0])
-        return [self._explained(entry) for entry in self._entries]
 
     def _way(self, way: Way, entry: Entry) -> Way:
         """How to continue from ``entry`` of ``way``: where its original crashes, with the rewrites that get past the
@@ -388,13 +394,13 @@ class Search:
     def _reason(self, group: Mended, entry: Entry, plain: str) -> str:
         runs = [self._shown.get(id(each.original), each.original) for each in (entry, *self._entries)]
         parts = self._places.reasons(group, runs, self._unmade)
-        if parts and self._late and self._runner.settings.reach_seconds:
-            parts.append(
-                f"not all ways were tried in {self._runner.settings.reach_seconds:g} s; --reach gives more time"
-            )
+        if parts and self._late:
+            parts.append(self._late)
         return "; ".join(parts) or plain
 
     def _time(self, seconds: float, kept: float | None = None) -> bool:
         left = time.monotonic() + seconds < self._until - (self._kept if kept is None else kept)
-        self._late = self._late or not left
+        given = self._runner.settings.reach_seconds
+        if not left and not self._late and given:
+            self._late = f"not all ways were tried in {given:g} s; --reach gives more time"
         return left

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from codemods.rewriting.result import Mended
 from codemods.terms.findings import Promise
+from verify.errors import OutOfTime
 from verify.judging.faults import died
 from verify.judging.judge import Check, fault_text, progress
 from verify.judging.past import unblocking, useless
@@ -57,11 +58,15 @@ class Stages:
     def solve(self, groups: Sequence[Mended]) -> Outcome:
         """Judge ``groups``."""
         self._pending = tuple(groups)
-        self._go_past()
-        for promise in ORDER:
-            while mine := tuple(group for group in self._pending if promise_of(group) is promise):
-                self._stage(promise, mine)
-        self._outcome.final = self._programs.tried(self._base).run if self._base else None
+        try:
+            self._go_past()
+            for promise in ORDER:
+                while mine := tuple(group for group in self._pending if promise_of(group) is promise):
+                    self._stage(promise, mine)
+            self._outcome.final = self._programs.tried(self._base).run if self._base else None
+        except OutOfTime as error:
+            for group in self._pending:
+                self._settle(group, Verdict.NOT_JUDGED, str(error))
         self._outcome.rewrites.sort(key=lambda rewrite: (rewrite.finding.path, rewrite.finding.span))
         return self._outcome
 

@@ -20,7 +20,7 @@ import verify.probe
 from codemods.source.files import SourceFile
 from codemods.source.secrets import Secrets
 from codemods.source.targets import read_targets
-from verify.errors import VerifyError
+from verify.errors import OutOfTime, VerifyError
 from verify.isolation import Ending, Execution, Limits, Unavailable, View, Workspace, view
 from verify.isolation.environment import passed
 from verify.measured.reading import read_records
@@ -149,6 +149,8 @@ class Runner:
         self._make_place = place
         self._workspace: Place | None = None
         self._numbers = itertools.count(1)
+        #: When the first run began.
+        self._began: float | None = None
         #: Commands (as written) that run without the state dictionaries that they load.
         self.without_states: set[str] = set()
         #: Not any more once a program was killed and what the probe held back was lost.
@@ -255,8 +257,9 @@ class Runner:
 
         ``watch`` are groups of lines (path below the root, number): the run records whether a line of each group ran.
         ``replay`` are the seeds that an earlier run drew, ``also`` lines that are reported but not waited for, and
-        ``more`` is added to the probe's configuration.
+        ``more`` is added to the probe's configuration. Raises :class:`OutOfTime` where it is too late for another run.
         """
+        self._require_time()
         assert self._folder is not None, "a runner is used as a context manager"
         workspace = self._workspace
         assert workspace is not None
@@ -319,6 +322,13 @@ class Runner:
         for record in run.records:
             notebook.place(record)
         return replace(run, output=notebook.text(run.output), notes=(*run.notes, *notebook.notes()))
+
+    def _require_time(self) -> None:
+        now, within = time.monotonic(), self.settings.within
+        if self._began is None:
+            self._began = now
+        if within is not None and now - self._began > within:
+            raise OutOfTime(within)
 
     def _notebook(self, command: Command, files: Mapping[str, bytes]) -> RunnableNotebook | None:
         script = command.script

@@ -34,7 +34,8 @@ class Settings:
     ``environment`` are variables that runs get beside those that all runs get; ``expose`` are paths in the home folder
     (absolute) that they can read.
     ``reach`` is how many seconds may be spent on looking for runs that come to what the commands do not reach (None:
-    four times ``timeout``). ``shapes``: tensors have shapes and no memory, see :mod:`verify.judging.shapes`.
+    four times ``timeout``); ``within`` after how many no more runs begin (None: no such time). ``shapes``: tensors have
+    shapes and no memory, see :mod:`verify.judging.shapes`.
     """
 
     steps: int = STEPS
@@ -55,6 +56,7 @@ class Settings:
     environment: dict[str, str] = field(default_factory=dict)
     expose: tuple[str, ...] = ()
     reach: float | None = None
+    within: float | None = None
     shapes: bool = False
 
     def told(self) -> dict[str, Any]:

@@ -78,6 +78,7 @@ _RUN: Mapping[str, Key] = {
     "batches": NATURAL,
     "timeout": SECONDS,
     "reach": SECONDS,
+    "within": SECONDS,
     "device": one_of("auto", "cpu", "cuda"),
     "python": TEXT,
     "requirements": Key('the path of a file, or "own"', text),

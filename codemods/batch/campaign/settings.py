@@ -34,7 +34,8 @@ class Runs:
     ``commands`` are tried as they stand, each where its script exists; without any, up to ``entries`` entry scripts are
     looked for. ``folder`` is where commands are started, relative to the repository. ``requirements`` are lines as pip
     takes them, for an environment that is made beside ``python``; ``own_requirements``: those of the repository.
-    ``reach``: seconds in which a way is looked for to what the commands do not reach, None for verify's own choice.
+    ``reach``: seconds in which a way is looked for to what the commands do not reach, None for verify's own choice;
+    ``within``: seconds after which no run of the repository begins.
     """
 
     run: bool = True
@@ -56,6 +57,7 @@ class Runs:
     requirements: tuple[str, ...] = ()
     own_requirements: bool = False
     reach: float | None = None
+    within: float = 3600.0
 
 
 @dataclass(frozen=True)
@@ -305,7 +307,7 @@ def _patterns(texts: Sequence[str], base: Path) -> list[str]:
 
 
 #: Settings of later releases: where they are not used, what was done without them is not stale.
-_LATER = ("requirements", "own_requirements", "reach")
+_LATER = ("requirements", "own_requirements", "reach", "within")
 
 
 def _told(runs: Runs) -> dict[str, Any]:

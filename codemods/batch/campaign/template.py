@@ -64,6 +64,7 @@ globs = [{globs}]   # the repositories among the folders that fit, such as "~/co
 # steps = 20
 # timeout = 120     # seconds, each run
 # reach = 480       # seconds in which ways are looked for to changes that the scripts do not reach; 0: none are
+# within = 3600     # seconds after which no run of a repository begins; it is judged by those made
 # memory = "8G"     # each run, by default half of the machine's
 # device = "auto"   # "cuda": on a cluster, runs ask for a GPU
 # requirements = "requirements.txt"   # uv makes an environment of these beside python; "own": of each one's own

@@ -130,6 +130,7 @@ def settings_of(runs: Runs) -> Settings:
         batches=runs.batches,
         timeout=runs.timeout,
         reach=runs.reach,
+        within=runs.within,
         device=runs.device,
         python=interpreters.of(runs),
         memory=runs.memory,

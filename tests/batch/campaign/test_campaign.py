@@ -252,7 +252,8 @@ def test_how_long_is_looked_for_what_no_run_reaches(tmp_path: Path) -> None:
     urls = '[repositories]\nurls = ["https://host/a/b"]\n[verify]\nsteps = 3\n'
     plain = read(campaign(tmp_path, urls))
     prints = {plain.fingerprint(plain.repositories[0])}
-    assert "reach" not in _told(plain.runs)
+    assert not {"reach", "within"} & _told(plain.runs).keys()
+    assert settings_of(plain.runs).within == 3600
     assert settings_of(plain.runs).reach_seconds == 4 * 120
     for text, seconds in (("0", 0.0), ("900", 900.0)):
         made = read(campaign(tmp_path, f"{urls}reach = {text}\n"))

@@ -56,4 +56,4 @@ def test_an_environment_has_time_to_be_made_wherever_it_is_needed() -> None:
     assert seconds("rewrite", own) == plain + 20
     assert seconds("rewrite", Steps(), own_requirements=True) == plain
     assert seconds("rewrite", own, own_requirements=True) == plain + 20 + 1800
-    assert seconds("verify", own, requirements=("x",), reach=5.0) == verified + 20 + 1800 + 5
+    assert seconds("verify", own, requirements=("x",), within=5.0) == verified - 3600 + 20 + 1800 + 5

@@ -12,6 +12,7 @@ from codemods.rewriting.touched import Touched
 from codemods.terms.findings import Finding, Promise
 from codemods.terms.spans import Span
 from tests.verify.builders import FREED, OTHER, record, run
+from verify.errors import OutOfTime
 from verify.judging.programs import Groups, Programs, Tried
 from verify.judging.stages import Outcome, Stages
 from verify.measured.results import Outcome as Verified
@@ -341,6 +342,21 @@ class TestEachRepair:
         assert found.count(Verdict.KEPT) == 24
         assert found.count(Verdict.NOT_JUDGED) == 16
         assert len(program.runs) <= 26
+
+
+def test_what_was_judged_in_time_stands() -> None:
+    class Late(Program):
+        """Its second run is one too many."""
+
+        def __call__(self, groups: Groups, asked: frozenset[tuple[str, int]] = frozenset()) -> Tried:
+            if self.runs:
+                raise OutOfTime(60)
+            return super().__call__(groups, asked)
+
+    outcome = Late(mend=1).solve([rewrite(1, Promise.REPAIR), rewrite(2), rewrite(3)])
+    assert verdicts(outcome.rewrites) == {1: Verdict.KEPT, 2: Verdict.NOT_JUDGED, 3: Verdict.NOT_JUDGED}
+    assert outcome.rewrites[1].why == "the 60 s for all runs were over; --within gives more time"
+    assert outcome.final is None
 
 
 def test_what_did_not_run_before_is_compared_with_nothing() -> None:
