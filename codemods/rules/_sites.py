@@ -10,7 +10,6 @@ from codemods.graph.model.nodes import Place
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Storing, Trace
 from codemods.graph.model.values import Tensor
-from codemods.proofs.blocks import meeting
 from codemods.proofs.observations import Decision, Observation, Shows, sites
 from codemods.proofs.paired_flags import Late, mended
 from codemods.proofs.syntax import FUNCTIONS
@@ -109,30 +108,3 @@ def everywhere(trace: Trace) -> Iterator[tuple[ParsedFile, ast.AST]]:
 def under(file: ParsedFile, node: ast.AST, *kinds: type[ast.AST]) -> bool:
     """Whether a node stands in a statement of these kinds, within its function."""
     return any(isinstance(outer, kinds) for outer in file.outward(node, *FUNCTIONS))
-
-
-def always(earlier: Place, later: Place) -> bool:
-    """Whether no path leads to ``later`` in its turn without coming by ``earlier``, which ran before it."""
-    met = meeting(earlier, later)
-    if met is None or met[0].statement is None or met[1].statement is None:
-        return False
-    here, there = met
-    around = set(_conditions(there.frame.file, there.statement))
-    between = [p for p in earlier.chain() if p.statement is not None and p.frame is not here.frame]
-    inner = [c for p in between[: _depth(earlier, here)] for c in _conditions(p.frame.file, p.statement)]
-    return not inner and all(c in around for c in _conditions(here.frame.file, here.statement))
-
-
-def _depth(place: Place, outer: Place) -> int:
-    return next((i for i, p in enumerate(place.chain()) if p.frame is outer.frame), 0)
-
-
-def _conditions(file: ParsedFile, statement: ast.AST | None) -> Iterator[tuple[ast.AST, str]]:
-    """What decides whether a statement runs, within its function: each with the branch that it stands in."""
-    inner = statement
-    while inner is not None and (outer := file.parent(inner)) is not None and not isinstance(outer, FUNCTIONS):
-        for field in ("body", "orelse", "handlers", "cases", "finalbody"):
-            suite = getattr(outer, field, None)
-            if isinstance(suite, list) and inner in suite and not isinstance(outer, (ast.Module, ast.With)):
-                yield outer, field
-        inner = outer

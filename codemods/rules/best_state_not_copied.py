@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from math import inf
 from typing import NamedTuple
 
 from codemods.graph.model.kinds import Marked
-from codemods.graph.model.nodes import Place
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Ran, Step, Trace
 from codemods.graph.model.values import Instance, Module, Optimizer
 from codemods.proofs.bindings import bound_around, bound_at
-from codemods.proofs.blocks import meeting
 from codemods.proofs.observations import Observation
-from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, LOOPS, own_nodes
+from codemods.proofs.paths import comes_after
+from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, own_nodes
 from codemods.rules._sites import SiteRule, everywhere, scope
 from codemods.source.walking import walk
 from codemods.terms.edits import Edit, InsertStatements, KeepPart, WrapExpression
@@ -63,9 +61,8 @@ class BestStateNotCopied(SiteRule):
             if load.kind is not Marked.PARAMETERS_LOADED or not isinstance(load.place.node, ast.Call):
                 continue
             states = list(_kept(trace, load.place.frame.file, load.place.node))
-            latest = _latest(trace, load, [taken.statement for taken in states])
             for taken in states:
-                ran, step = _trained(trace, load, taken.statement, latest)
+                ran, step = _trained(trace, load, taken.statement, [other.statement for other in states])
                 if ran is None or step is None:
                     yield self.fine(taken.file, taken.statement)
                     continue
@@ -253,89 +250,9 @@ def _leaves(file: ParsedFile, taken: ast.stmt) -> bool:
     return False
 
 
-def _latest(trace: Trace, load: Mark, states: list[ast.stmt]) -> int:
-    """When a state was surely taken last before it is loaded: what was taken earlier is not loaded."""
-    return max(
-        (
-            ran.first
-            for ran in trace.ran
-            if any(ran.statement is taken for taken in states)
-            and ran.last <= load.place.clock
-            and _surely(trace, ran.place, load.place)
-        ),
-        default=0,
-    )
-
-
-def _surely(trace: Trace, taken: Place, load: Place) -> bool:
-    """Whether every turn of the loops around ``taken`` that trains comes by it, and nothing but such loops decides
-    about it."""
-    met = meeting(taken, load)
-    if met is None:
-        return False
-    for place in taken.chain():
-        file, here = place.frame.file, place.frame is met[0].frame
-        inner: ast.AST | None = place.statement
-        # what a caller has trained before, nobody here can tell
-        trained = _training(trace, place) if here else None
-        # where both stand in one frame, what leaves that leaves the load too
-        around = {*file.outward(met[1].node, *FUNCTIONS)} if here else set()
-        while inner is not None and (outer := file.parent(inner)) not in around:
-            if outer is None or isinstance(outer, (*FUNCTIONS, ast.Module)):
-                break
-            plain = isinstance(outer, (*LOOPS, ast.With, ast.AsyncWith)) and inner in outer.body
-            if not plain and not (trained and isinstance(outer, ast.If) and _all_within(outer, inner, trained)):
-                return False
-            inner = outer
-        if here and _of_a_handler(file, inner, met[1].node):
-            # what was interrupted may have stepped
-            return False
-        whole = inner if here else place.frame.definition
-        if whole is None or place.statement is None or _skipped(file, whole, place.statement, trained):
-            return False
-        if here:
-            return True
-    return False
-
-
-def _of_a_handler(file: ParsedFile, tried: ast.AST | None, load: ast.AST) -> bool:
-    """Whether a load stands in what handles the errors of something that is tried, or ends it."""
-    outer = file.parent(tried) if tried is not None else None
-    return (
-        isinstance(outer, ast.Try) and tried in outer.body and not any(n is load for s in outer.body for n in walk(s))
-    )
-
-
-def _training(trace: Trace, at: Place) -> list[ast.AST]:
-    """What steps, in the code in which ``at`` stands."""
-    return [each.node for step in trace.steps for each in step.place.chain() if each.frame is at.frame]
-
-
-def _all_within(branching: ast.If, inner: ast.AST, nodes: list[ast.AST]) -> bool:
-    """Whether all ``nodes`` stand in the branch in which ``inner`` stands."""
-    branch = branching.body if inner in branching.body else branching.orelse
-    first, last = branch[0].lineno, branch[-1].end_lineno or inf
-    return inner in branch and all(first <= getattr(node, "lineno", 0) <= last for node in nodes)
-
-
-def _skipped(file: ParsedFile, around: ast.AST, taken: ast.AST, trained: list[ast.AST] | None) -> bool:
-    """Whether something before ``taken`` in a statement or function ``around`` it leaves a turn, or the function, and
-    something in it that has ``trained`` may come before that; None says that something always may."""
-    begin = getattr(around, "lineno", 0)
-    lines = [line for node in trained or () if (line := getattr(node, "lineno", 0)) >= begin]
-    first = 0 if trained is None else min(lines, default=inf)
-    before = [node for node in walk(around) if first <= getattr(node, "lineno", inf) < getattr(taken, "lineno", 0)]
-    loops = set(file.outward(taken, *FUNCTIONS))
-    return any(
-        (isinstance(node, (ast.Break, ast.Continue)) and file.enclosing(node, *LOOPS) in loops)
-        or (isinstance(node, (ast.Return, ast.Yield, ast.YieldFrom)) and isinstance(around, FUNCTIONS))
-        for node in before
-    )
-
-
-def _trained(trace: Trace, load: Mark, taken: ast.stmt, latest: int) -> tuple[Ran | None, Step | None]:
-    """Where the state was taken, at ``latest`` or later, and a step after it that wrote to the same parameters before
-    they were loaded."""
+def _trained(trace: Trace, load: Mark, taken: ast.stmt, states: list[ast.stmt]) -> tuple[Ran | None, Step | None]:
+    """Where the state was taken, and a step after it that wrote to the same parameters before they were loaded, and
+    after which none of ``states`` is surely taken anew."""
     leaves = set(load.of or ())
     own = load.by.cls.find("state_dict") if isinstance(load.by, Instance) else None
     # what cannot be seen may be a wrapper, whose state is gathered from elsewhere
@@ -347,16 +264,27 @@ def _trained(trace: Trace, load: Mark, taken: ast.stmt, latest: int) -> tuple[Ra
         or getattr(own, "definition", None) is not None
     ):
         return None, None
+
+    def anew(step: Step) -> bool:
+        return any(
+            step.place.clock <= again.first
+            and again.last <= load.place.clock
+            and comes_after(step.place, again.place, turning=True, until=load.place)
+            for again in trace.ran
+            if any(again.statement is other for other in states)
+        )
+
     within = isinstance(load.place.node, ast.Call) and isinstance(load.place.node.args[0], ast.Name)
     for ran in trace.ran:
-        if ran.statement is not taken or ran.last > load.place.clock or ran.first < latest:
+        if ran.statement is not taken or ran.last > load.place.clock:
             continue
         if ran.frame is not load.place.frame if within else not _of_the_same(trace, load, ran):
             continue
         for step in trace.steps:
             known = isinstance(step.optimizer, Optimizer) and step.optimizer.cls is None
             owned = step.leaves
-            if known and owned is not None and ran.last <= step.place.clock < load.place.clock and leaves & set(owned):
+            between = ran.last <= step.place.clock < load.place.clock
+            if known and owned is not None and between and leaves & set(owned) and not anew(step):
                 return ran, step
     return None, None
 

@@ -13,9 +13,9 @@ from codemods.graph.model.values import Optimizer
 from codemods.proofs.blocks import common_suite
 from codemods.proofs.marks import clearings, clears, concerns, may_touch_gradients
 from codemods.proofs.observations import Observation
-from codemods.proofs.skipped import skips_by_count
+from codemods.proofs.paths import comes_after, comes_before
 from codemods.proofs.turns import crossed, loops_around
-from codemods.rules._sites import SiteRule, always
+from codemods.rules._sites import SiteRule
 from codemods.source import walking
 from codemods.terms.edits import Edit, MoveStatement
 from codemods.terms.findings import Promise
@@ -128,7 +128,7 @@ class ZeroGradMisplaced(SiteRule):
                 if clears(m)
                 and (m.by is optimizer or (m.exact and m.of is not None and leaves <= set(m.of)))
                 and loops_around(m.place) == loops_around(step.place)
-                and always(m.place, step.place)
+                and comes_before(m.place, step.place)
             ),
             None,
         )
@@ -146,7 +146,7 @@ def _moved(trace: Trace, clearing: Mark, step: Step) -> list[Edit]:
     suite, one, other = suites
     loop, leaves = loops_around(step.place)[-1][0], {*(step.leaves or ()), *(clearing.of or ())}
     filling = [w for w in trace.walks if loop in dict(loops_around(w.place)) and not leaves.isdisjoint(w.seen)]
-    if not all(skips_by_count(walk.place, step.place, loop) for walk in filling):
+    if not all(comes_after(walk.place, step.place, counted=loop) for walk in filling):
         return []
     if any(_misses(taken, clearing, step, suite[one : other + 1]) for taken in trace.steps):
         return []

@@ -192,6 +192,32 @@ FOUND = {
         "best = net.state_dict()",
         "best = copy.deepcopy(net.state_dict())",
     ),
+    "taken in every turn, until an inner loop is left with it": (
+        """
+        for i in range(5):
+            for x, y in batches():
+                learn(criterion(net(x), y))
+                if x.sum() > 100:
+                    break
+                best = net.state_dict()
+        net.load_state_dict(best)
+        """,
+        "best = net.state_dict()",
+        "best = copy.deepcopy(net.state_dict())",
+    ),
+    "taken in every turn that raises nothing": (
+        """
+        for i in range(5):
+            try:
+                epoch()
+                best = net.state_dict()
+            except ValueError:
+                print("bad")
+        net.load_state_dict(best)
+        """,
+        "best = net.state_dict()",
+        "best = copy.deepcopy(net.state_dict())",
+    ),
     "taken in every turn that is not skipped": (
         """
         for i in range(5):
@@ -349,6 +375,26 @@ LEFT = {
                 epoch()
                 best = net.state_dict()
         net.load_state_dict(best)
+        """,
+    "taken in every turn, behind a loop that is left early": """
+        for i in range(5):
+            for x, y in batches():
+                learn(criterion(net(x), y))
+                if x.sum() > 100:
+                    break
+            best = net.state_dict()
+        net.load_state_dict(best)
+        """,
+    "taken in every turn of a function that gives up": """
+        def fit(model):
+            for i in range(5):
+                total = epoch()
+                assert total < 1e9
+                if total > 100:
+                    return
+                best = model.state_dict()
+            model.load_state_dict(best)
+        fit(net)
         """,
     "taken in every turn of a function": """
         def fit(model, many):

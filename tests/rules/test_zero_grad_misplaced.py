@@ -93,6 +93,17 @@ FOUND = {
 """Programs with the line that is found."""
 
 LEFT = {
+    "a function that clears nothing on one path": """
+        def clear(many):
+            if many % 4:
+                return
+            opt.zero_grad()
+
+        for i, (x, y) in enumerate(batches()):
+            criterion(net(x), y).backward()
+            clear(i)
+            opt.step()
+        """,
     "micro-batches, cleared behind their step": """
         for i, (x, y) in enumerate(batches()):
             criterion(net(x), y).backward()
@@ -321,6 +332,28 @@ MOVED = {
                 opt.step()
         """,
         None,
+    ),
+    "behind a loop that is left early": (
+        """
+        for x, y in batches():
+            criterion(net(x), y).backward()
+            opt.zero_grad()
+            for name, part in net.named_parameters():
+                if part.numel() > 100:
+                    break
+                print(name)
+            opt.step()
+        """,
+        """
+        for x, y in batches():
+            criterion(net(x), y).backward()
+            for name, part in net.named_parameters():
+                if part.numel() > 100:
+                    break
+                print(name)
+            opt.step()
+            opt.zero_grad()
+        """,
     ),
     "nowhere where a bad loss ends the turn": (
         """

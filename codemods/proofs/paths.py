@@ -1,0 +1,159 @@
+"""Whether every path comes by a place: on the way to another, or from another on.
+
+Both questions go outward from the place, suite by suite, and through the calls that lead to it, to the suite in which
+the other stands as well. What stands around both decides about both.
+
+* ``if`` and ``match`` may leave a place out. From another on, what a count of the turns of ``counted`` leaves out is
+  not missed: it comes in every few turns.
+* A loop may take no turn; with ``turning`` it takes one.
+* ``return`` in a function that was called leaves out what is behind it. ``break``, ``continue`` and what else leaves a
+  turn matters only from another on: on the way to another, they leave that as well. Loops that are passed whole keep
+  theirs to themselves.
+* Errors leave what is on the way to another with it, unless a ``try`` is left. From another on, whatever raises and any
+  ``try`` leaves a place out; with ``until``, what is caught on the way there.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from codemods.graph.model.nodes import Place
+from codemods.graph.model.program import ParsedFile
+from codemods.proofs.blocks import meeting
+from codemods.proofs.counted import by_count
+from codemods.proofs.syntax import FUNCTIONS, LOOPS, own_nodes
+
+_ENDING_TURNS = (ast.Break, ast.Continue)
+_ENDING_CALLS = (ast.Return, ast.Yield, ast.YieldFrom)
+_RAISING = (ast.Raise, ast.Assert, ast.Await)
+
+
+class _Suite(NamedTuple):
+    """Statements of which ``passed`` come before the one on the way; ``field`` of ``outer`` holds them."""
+
+    outer: ast.AST
+    field: str
+    statements: list[ast.stmt]
+    passed: list[ast.stmt]
+
+    @property
+    def decides(self) -> bool:
+        """Whether what is around them may leave them out."""
+        return not isinstance(self.outer, (ast.With, ast.AsyncWith, ast.Module, *FUNCTIONS))
+
+
+def comes_before(place: Place, other: Place) -> bool:
+    """Whether no path leads to ``other`` in its turn without coming by ``place``, which ran before it."""
+    met = meeting(place, other)
+    if met is None or met[0].statement is None or met[1].statement is None:
+        return False
+    both = {(suite.outer, suite.field) for suite in _outward(met[1])}
+    for level in place.chain():
+        here = level.frame is met[0].frame
+        for suite in _outward(level):
+            if here and (suite.outer, suite.field) in both:
+                return True
+            if suite.decides or (not here and any(isinstance(n, ast.Return) for n in own_nodes(suite.passed))):
+                return False
+        if here:
+            return True
+    return False
+
+
+def comes_after(
+    begin: Place, place: Place, *, counted: ast.AST | None = None, turning: bool = False, until: Place | None = None
+) -> bool:
+    """Whether every path from ``begin`` comes by ``place`` in its turn, or at least before ``until``.
+
+    ``counted`` is a loop: what a count of its turns leaves out is not missed. ``turning``: loops take a turn at least.
+    """
+    met = meeting(begin, place)
+    if met is None or met[0].statement is None:
+        return False
+    for level in place.chain():
+        here = level.frame is met[0].frame
+        first = met[0].statement if here else None
+        if not _comes(level, first, counted, turning, until) or (until is not None and _caught(level, until)):
+            return False
+        if here:
+            return True
+    return False
+
+
+def _comes(place: Place, first: ast.stmt | None, loop: ast.AST | None, turning: bool, until: Place | None) -> bool:
+    """The same from ``first``, or from the begin of the function, to a place of one frame."""
+    file = place.frame.file
+    counted = loop if any(around is loop for around, _ in place.loops) else None
+    if place.statement is None or any(isinstance(outer, ast.Try) for outer in file.outward(place.statement, *_TURNS)):
+        return False
+    begin = first.lineno if first is not None else 0
+    around = {*file.outward(place.statement, *FUNCTIONS)}
+    leaving = _leaving(place, until)
+    for suite in _outward(place):
+        for statement in suite.passed:
+            left = [n for n in own_nodes([statement]) if isinstance(n, leaving) and getattr(n, "lineno", 0) > begin]
+            if any(_leaves(file, n, around) and not _counts(file, n, statement, counted) for n in left):
+                return False
+        if (first is None and isinstance(suite.outer, FUNCTIONS)) or any(
+            n is first for n in own_nodes(suite.statements)
+        ):
+            return True
+        if isinstance(suite.outer, ast.If):
+            if not by_count(file, suite.outer.test, counted, holds=suite.field == "body"):
+                return False
+        elif suite.decides and not (turning and isinstance(suite.outer, LOOPS) and suite.field == "body"):
+            return False
+    return False
+
+
+_TURNS = (*FUNCTIONS, *LOOPS)
+
+
+def _leaving(place: Place, until: Place | None) -> tuple[type[ast.AST], ...]:
+    """What may leave out the rest of a turn, and not ``until`` with it."""
+    if until is None:
+        return (*_ENDING_TURNS, *_ENDING_CALLS, *_RAISING)
+    if any(level.frame is place.frame for level in until.chain()):
+        return _ENDING_TURNS
+    return (*_ENDING_TURNS, *_ENDING_CALLS)
+
+
+def _leaves(file: ParsedFile, node: ast.AST, around: set[ast.AST]) -> bool:
+    """Whether a ``break`` or ``continue`` is of a loop ``around`` the place; all else leaves it anyway."""
+    return not isinstance(node, _ENDING_TURNS) or file.enclosing(node, *LOOPS) in around
+
+
+def _counts(file: ParsedFile, node: ast.AST, statement: ast.stmt, loop: ast.AST | None) -> bool:
+    """Whether a ``continue`` is all that a statement decides, by a count."""
+    return (
+        isinstance(node, ast.Continue)
+        and isinstance(statement, ast.If)
+        and not statement.orelse
+        and node in statement.body
+        and by_count(file, statement.test, loop, holds=False)
+    )
+
+
+def _caught(place: Place, until: Place) -> bool:
+    """Whether an error at a place may be caught on the way to ``until``."""
+    file, met = place.frame.file, meeting(place, until)
+    held = {id(suite.outer) for suite in _outward(met[1]) if suite.field == "body"} if met is not None else set()
+    here = met is not None and met[0].frame is place.frame
+    around = file.outward(place.statement, *FUNCTIONS) if place.statement is not None else ()
+    return any(isinstance(outer, ast.Try) and not (here and id(outer) in held) for outer in around)
+
+
+def _outward(place: Place) -> Iterator[_Suite]:
+    """The suites around a place, the innermost first, to that of its function or file."""
+    file, inner = place.frame.file, place.statement
+    node: ast.AST | None = inner
+    while node is not None and (outer := file.parent(node)) is not None:
+        for field in ("body", "orelse", "handlers", "cases", "finalbody"):
+            suite = getattr(outer, field, None)
+            if isinstance(suite, list) and node in suite:
+                yield _Suite(outer, field, suite, suite[: suite.index(node)])
+        if isinstance(outer, FUNCTIONS):
+            return
+        node = outer
