@@ -76,7 +76,7 @@ Seed = Annotated[int, h.run("--seed", min=0, max=2**32 - 1, metavar="N", help="S
 Tolerance = Annotated[
     float | None,
     h.proof(
-        "--tolerance", min=0.0, metavar="X", help="Take relative differences up to this for rounding; 1e-3 by default."
+        "--tolerance", min=0.0, metavar="X", help="Treat relative differences up to this as rounding; 1e-3 by default."
     ),
 ]
 Env = Annotated[

@@ -94,7 +94,7 @@ def tell_missed(job: Job, places: Sequence[str], found: Sequence[Finding]) -> No
     met = _places_of({source.path: source for source in job.targets.sources}, found)
     for place, asked in _asked(places).items():
         if asked not in met:
-            complain(f"--at {place}: nothing to mend there")
+            complain(f"--at {place}: nothing to fix there")
 
 
 def _asked(places: Sequence[str]) -> dict[str, tuple[str, ShownLine]]:

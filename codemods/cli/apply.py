@@ -71,7 +71,7 @@ def command(
         h.what(
             "--at",
             metavar="PATH:LINE",
-            help="Only make what mends the findings at this place, as check prints it; repeatable.",
+            help="Only fix the findings at this PATH:LINE, as check prints it; repeatable.",
         ),
     ] = None,
     max_hunks: Annotated[

@@ -92,7 +92,7 @@ class Checks:
             new = before is None and finding.promise is not Promise.ADVICE
             if new and finding.rule not in uncovered[finding.path]:
                 where = self._line(self._sources[finding.path].rewritten(now[finding.path]), finding.span.line)
-                reason = f"it makes a new finding, {finding.rule} in {where} of {finding.path}"
+                reason = f"it causes a new finding, {finding.rule} in {where} of {finding.path}"
                 blame |= _touching(units, finding.path, reason)
         blame |= self._not_gone(units, Counter((f.rule, f.path) for f in vanished))
         return blame

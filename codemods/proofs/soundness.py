@@ -201,7 +201,7 @@ def ending(findings: Sequence[Finding], conduct: Conduct, *, unsafe: bool) -> li
 def _running(findings: Sequence[Finding], caught: frozenset[Site]) -> list[Finding]:
     mending = {f.key for f in findings if f.promise is Promise.REPAIR and any(walk in caught for walk, _ in f.mends)}
     return [
-        replace(f, promise=Promise.BEHAVIOUR, message=f"{f.message}; the error is caught, so that the program runs")
+        replace(f, promise=Promise.BEHAVIOUR, message=f"{f.message}; the program catches the error and runs")
         if f.promise is Promise.REPAIR and (f.key in mending or not mending.isdisjoint(f.partners))
         else f
         for f in findings

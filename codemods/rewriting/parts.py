@@ -37,12 +37,12 @@ IDLE = (ast.Pass, ast.Continue, ast.Break, ast.Global, ast.Nonlocal)
 _ORDERS: dict[type[ast.cmpop], str] = {ast.Lt: "less", ast.LtE: "less", ast.Gt: "more", ast.GtE: "more"}
 #: What no run shows, by the kind of the part, and how people are told.
 UNSEEN = {
-    "value": "which way `{}` came out cannot be seen",
+    "value": "the outcome of `{}` cannot be observed",
     "fallback": "whether `{}` was ever needed cannot be seen",
     "size": "whether `{}` fits a batch of another size, such as the last one, cannot be seen",
-    "error": "no error came that `{}` could end",
+    "error": "no error occurred that `{}` could catch",
     "tie": "what becomes of equal sides of `{}` cannot be seen",
-    "device": "what `{}` does nothing shows where all is on one device",
+    "device": "on one device nothing shows what `{}` does",
 }
 DEFAULT = "default "
 

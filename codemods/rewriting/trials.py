@@ -191,7 +191,7 @@ class Trial:
                     if not culprits:
                         continue
                 where = self._place(finding.path, finding.span.line, texts)
-                reason = f"it makes a new finding, {finding.rule} in {where}"
+                reason = f"it causes a new finding, {finding.rule} in {where}"
             elif before in owner:
                 culprits = (owner[before],)
                 reason = "the finding is still there after the edit"

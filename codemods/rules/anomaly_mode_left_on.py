@@ -66,9 +66,9 @@ class AnomalyModeLeftOn(SiteRule):
                 yield self.fault(
                     file,
                     call,
-                    "anomaly detection is on while the whole run trains: every operation records its stack, every "
+                    "anomaly detection is on for the whole training run: every operation records its stack, every "
                     "backward looks for NaN",
-                    "remove it when the fault is found, or put it behind an option",
+                    "remove it once the bug is found, or put it behind an option",
                     (steps[0].place, "each of these steps pays for it"),
                     edits=[RemoveStatement(file.span(ran.statement))] if isinstance(ran.statement, ast.Expr) else [],
                 )

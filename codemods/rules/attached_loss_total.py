@@ -113,11 +113,11 @@ class AttachedLossTotal(Rule):
         )
         if not parts:
             promise = Promise.ADVICE
-            message += "; they come in a container, and it cannot be seen that nobody else needs it as it is"
+            message += "; they come in a container that other code may need unchanged"
             remedy = "detach them where the container is made, or store what is read of them"
         elif promise is Promise.ADVICE:
             edits = []
-            message += "; it is not always a tensor, and no one form fits all that is read of it"
+            message += "; it is not always a tensor, and no single form fits every use"
             remedy = ""
         else:
             remedy = f"keep {' and '.join(dict.fromkeys(texts))} instead"

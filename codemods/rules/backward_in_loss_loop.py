@@ -88,12 +88,12 @@ class BackwardInLossLoop(Rule):
         shared = _shared(first, second) if second.follows(first) else []
         before = [n for n in shared if n.certain and not loop.holds(n.place)]
         if not _proven(first, second, before):
-            return self._note(first, Shows.NEEDED, why="the turns share no graph from before the loop")
+            return self._note(first, Shows.NEEDED, why="the iterations share no graph from before the loop")
         sums = [a for a in trace.accumulations if loop.holds(a.place) and _sums(a, first)]
         if not sums and any(loop.holds(n.place) for n in shared):
-            return self._note(first, Shows.NEEDED, why="a state is carried from turn to turn")
+            return self._note(first, Shows.NEEDED, why="a state is carried from iteration to iteration")
         if sums and not all(isinstance(o, Const) for o in _starts(sums, loop)):
-            return self._note(first, Shows.NEEDED, why="the sum goes on from something older")
+            return self._note(first, Shows.NEEDED, why="the sum starts from an older value")
         mine = {id(w) for w in walks}
         if any(id(w) not in mine and loop.meets(w.place) for w in trace.walks):
             return self._note(first, Shows.NEEDED, why="another backward in the loop")

@@ -65,8 +65,8 @@ class EmptyCache(SiteRule):
                 continue
             yield self.fault(
                 file, statement,
-                "the allocator keeps the blocks of this evaluation pass, which training may be unable to use",
-                "give them back with torch.cuda.empty_cache()",
+                "the allocator keeps the memory of this evaluation pass in blocks that training may be unable to use",
+                "release them with torch.cuda.empty_cache()",
                 (forwards[0].place, "evaluated here"),
                 (whole, "the pass ends here"),
                 edits=[InsertStatements(file.span(statement), "after", "{torch}.cuda.empty_cache()")],

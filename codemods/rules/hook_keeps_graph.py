@@ -77,7 +77,7 @@ class HookKeepsGraph(SiteRule):
                 f"this hook keeps `{what}` of every forward with its graph: memory grows",
                 f"store `{what}.detach()`" if isinstance(found[0].value, Tensor) else "detach what is stored",
                 (old.place, "kept here in every forward"),
-                (ending.place, "its step ends here, and nothing empties the list"),
+                (ending.place, "the step ends here, and nothing empties the list"),
                 edits=detached(file, old),
             )  # fmt: skip
 

@@ -58,7 +58,7 @@ class InplaceOnDetached(SiteRule):
 
     def _note(self, alias: Alias, change: Alteration, saved: Node, walk: Walk) -> Observation:
         file, node = alias.place.frame.file, alias.place.node
-        said = "this is changed in place while a backward still needs the tensor whose memory it shares"
+        said = "this in-place change reaches a tensor that shares the memory, and a backward still needs that one"
         edit: Edit = WrapExpression(file.span(node), "", ".clone()")
         told, written, promise = f"{said}, so that backward raises", f"{ast.unparse(node)}.clone()", Promise.REPAIR
         if isinstance(node, ast.Attribute):

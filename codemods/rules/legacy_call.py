@@ -278,7 +278,7 @@ def _renamed(site: Site, file: ParsedFile, named: ast.expr) -> _Change:
     today = RENAMED_CALLS.get(path)
     if today is None:
         successor = REMOVED_CALLS[path]
-        message = f"{path} is gone; {successor} took its place, with other arguments or results"
+        message = f"{path} was removed; {successor} replaces it, with other arguments or results"
         return _Change(site.span, message, f"see {successor}", ())
     refused = path in GONE_CALLS
     (module, _, name), (home, _, successor) = path.rpartition("."), today.rpartition(".")
@@ -338,7 +338,7 @@ def _quote(file: ParsedFile) -> str:
 
 def _verbose(site: Site, file: ParsedFile) -> _Change | None:
     return _Change(
-        site.span, "schedulers have no verbose= any more", "drop `verbose=`", (DropArgument(site.span, "verbose"),)
+        site.span, "schedulers no longer take verbose=", "drop `verbose=`", (DropArgument(site.span, "verbose"),)
     )
 
 
@@ -361,7 +361,7 @@ def _next(site: Site, file: ParsedFile) -> _Change | None:
     iterator = file.span(call.func.value)
     return _Change(
         site.span,
-        "iterators have no next() in Python 3, and that of a DataLoader has none any more either",
+        "iterators have no next() method in Python 3, that of a DataLoader included",
         f"write `next({ast.unparse(call.func.value)})`",
         (KeepPart(site.span, iterator), WrapExpression(iterator, "next(", ")")),
     )
@@ -388,7 +388,7 @@ def _six(site: Site, file: ParsedFile) -> _Change | None:
     if not isinstance(statement, ast.ImportFrom):
         return None
     if any(alias.name not in _SIX or alias.asname not in (None, alias.name) for alias in statement.names):
-        return _Change(site.span, "torch._six is gone", "take these names from where they are", ())
+        return _Change(site.span, "torch._six is gone", "import these names from where they are now", ())
     code = "\n".join(_SIX[alias.name] for alias in statement.names)
     edits = (InsertStatements(site.span, "after", code), RemoveStatement(site.span))
     return _Change(site.span, "torch._six is gone", f"write `{'; '.join(code.splitlines())}`", edits)

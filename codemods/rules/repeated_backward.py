@@ -124,7 +124,7 @@ class RepeatedBackward(Rule):
             message = "this backward only fills .grad, which is cleared unused: autograd.grad of the same loss follows"
             yield self.finding(site, message, "drop the backward", trail=short)
             return
-        message = f"the same loss was back-propagated in line {line} and no new forward stands between"
+        message = f"line {line} already back-propagated this loss, without a new forward since"
         if about["raises"]:
             message += ": it raises"
         if advice := advised(self.name, site, "edits", message, "back-propagate it once", trail):
@@ -250,7 +250,7 @@ class _Pair:
         if any(done[k].walks for k in between):
             return None
         if not direct or len(done[self.i].walks) > 1 or len(done[self.j].walks) > 1:
-            self.why = "the second call stands under a condition"
+            self.why = "the second call is conditional"
             return None
         if any(leaves_suite(self.suite[k]) for k in between):
             self.why = "the statements between may leave the block"
@@ -283,7 +283,7 @@ class _Pair:
     ) -> Promise | None:
         later = next((k for k in range(self.j + 1, len(self.suite)) if done[k].steps), None)
         if later is None:
-            self.why = "no second step stands beside it"
+            self.why = "no second step is next to it"
             return None
         mine, theirs = leaves_of(steps), leaves_of(done[later].steps)
         if mine is None or theirs is None:

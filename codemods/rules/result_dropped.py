@@ -78,7 +78,7 @@ class ResultDropped(SiteRule):
                 continue
             name = ast.unparse(call.func.value)
             leaf, cuts = _of_a_leaf(trace, file, call), _cuts(trace, file, ran.statement, name)
-            why = "; kept, it would be no leaf: its `.grad` stays None, and no optimizer takes it" if leaf else ""
+            why = "; once kept, it is no leaf: its `.grad` stays None, and no optimizer accepts it" if leaf else ""
             where = ", where gradients are on" if cuts else ""
             yield self.fault(
                 file, call,

@@ -87,7 +87,7 @@ class SurplusRetainGraph(Rule):
         for i, walk, flag in asked:
             shows, why = judge.judge(i, walk)
             if partly and shows is Shows.FAULT:
-                shows, why = Shows.ADVICE, "not all that runs was looked at"
+                shows, why = Shows.ADVICE, "part of the program was not analysed"
             if flag.doubt and shows is Shows.FAULT:
                 shows, why = Shows.ADVICE, flag.doubt
             yield self._note(walk, flag, shows, why)
@@ -184,11 +184,11 @@ class _Judge:
         made = {key for key, unseen in self.sources[index].items() if unseen.kind is UnseenKind.CALL}
         later = enumerate(self.trace.walks[index + 1 :], index + 1)
         if made and any(_comes_from_unseen(w) and not made.isdisjoint(self.sources[i]) for i, w in later):
-            return Shows.UNSURE, "gradients are taken of what comes of an unseen call that is part of both losses"
+            return Shows.UNSURE, "gradients are computed for the result of an unseen call that both losses share"
         if any(later > index for later in self.blind):
             return Shows.ADVICE, "a later backward uses a graph that cannot be seen"
         if any(u.kind is UnseenKind.LOST for u in self.sources[index].values()):
-            return Shows.ADVICE, "part of its graph may lie where it is not known"
+            return Shows.ADVICE, "part of its graph cannot be seen"
         if self.hooked:
             return Shows.ADVICE, "hooks of modules may keep activations"
         return self._doubts(walk, graph, index)
@@ -219,16 +219,16 @@ class _Judge:
                 return Shows.ADVICE, f"what {later.label or 'an unseen call'}() does with the graph cannot be seen"
         for node in graph:
             if id(node) in self.left:
-                return Shows.ADVICE, "code that cannot be seen may use what stays of the graph on its object"
+                return Shows.ADVICE, "code that cannot be seen may use the graph through its object"
         mine = self.sources[index]
         argument = next((u for u in mine.values() if u.kind is UnseenKind.ARGUMENT), None)
         if argument is not None and walk.with_gradient:
-            return Shows.UNSURE, "part of a backward by hand, which goes on where this one ends"
+            return Shows.UNSURE, "it is part of a hand-written backward, which continues where this one ends"
         if argument is not None:
-            return Shows.ADVICE, f"what is given for `{argument.name}` may bring a graph that its caller uses, too"
+            return Shows.ADVICE, f"the argument `{argument.name}` may bring a graph that the caller uses too"
         shared = next((mine[key] for other in self.sources[index + 1 :] for key in mine if key in other), None)
         if shared is not None:
-            return Shows.ADVICE, f"two losses share what comes of `{shared.name}`, which may be part of the graph"
+            return Shows.ADVICE, f"two losses share the result of `{shared.name}`, which may be part of the graph"
         if mine:
             name = next(iter(mine.values())).name
             return Shows.ADVICE, f"what {name or 'an unseen call'}() returns may be part of the graph"

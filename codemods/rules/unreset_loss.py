@@ -232,7 +232,7 @@ class _Plan:
             return self._behind(statement, "0", scope)
         begin = self._begin()
         if begin is None:
-            self.why = "the code that sets it first cannot be seen"
+            self.why = "the code that initialises it cannot be seen"
             return None
         body = getattr(self.loop, "body", [])
         if not any(s is statement for s in body):

@@ -76,7 +76,7 @@ class UntrainedParameters(SiteRule):
             yield self.fault(
                 file,
                 statement,
-                f"where this moves it, `{name}` is a plain tensor and no parameter: nothing trains or saves it",
+                f"if this moves the tensor, `{name}` is no parameter any more: it is neither trained nor saved",
                 "move what is in it: `nn.Parameter(data.to(device))`",
                 edits=_moved_within(file, statement, made),
             )
@@ -131,7 +131,7 @@ class UntrainedParameters(SiteRule):
                 f"the optimizer was made before `{ast.unparse(target)}` was replaced: it has the parameters of the old "
                 "layer, and nothing trains the new one",
                 "make the optimizer after this line",
-                (made, "the optimizer takes the parameters that there are here"),
+                (made, "the optimizer gets the parameters that exist here"),
             )
 
 

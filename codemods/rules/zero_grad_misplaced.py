@@ -68,12 +68,12 @@ class ZeroGradMisplaced(SiteRule):
             yield self.fault(
                 file,
                 mark.place.node,
-                f"gradients are cleared in every turn, and a step takes them every {every} turns: those of the turns "
-                "between are lost",
+                f"gradients are cleared in every iteration, but a step uses them only every {every} iterations: "
+                "the others are lost",
                 "clear them after the step" if edits else "clear them after each step, and on paths that skip it",
                 (walk.place, "the gradients are computed here"),
-                (step.place, "taken here, in some turns only"),
-                (mark.place, "cleared here, in all turns"),
+                (step.place, "used here, in some iterations only"),
+                (mark.place, "cleared here, in every iteration"),
                 edits=edits,
             )
 

@@ -362,7 +362,7 @@ def test_a_disk_that_runs_full(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout.splitlines() == ["first 2", "second 0"], done.stderr
-    assert "; what was done stands, and the same command goes on" in done.stderr
+    assert "; finished work is kept; run the same command to continue" in done.stderr
     assert "Traceback" not in done.stderr
     with Ledger.open(tmp_path / "kept") as ledger:
         assert {row["state"] for row in ledger.repositories()} == {"rewritten", "unchanged"}

@@ -29,9 +29,9 @@ def test_only_what_stands_there_is_made(codemod: Codemod, tree: Path) -> None:
 def test_where_nothing_stands_nothing_is_made(codemod: Codemod, tree: Path) -> None:
     ran = codemod("apply", "--dry-run", "--at", "a.py:9", "--at", "a.py:0", "--at", "a.py:2")
     assert ran.out.count(b"+b = right") == 1
-    assert ran.err.splitlines()[:2] == [f"codemod: --at a.py:{line}: nothing to mend there" for line in (9, 0)]
-    assert ran.err.count("nothing to mend") == 2
-    assert "nothing to mend" not in codemod("apply", "--dry-run", "-q", "--at", "a.py:9").err
+    assert ran.err.splitlines()[:2] == [f"codemod: --at a.py:{line}: nothing to fix there" for line in (9, 0)]
+    assert ran.err.count("nothing to fix") == 2
+    assert "nothing to fix" not in codemod("apply", "--dry-run", "-q", "--at", "a.py:9").err
     assert codemod("apply", "--dry-run", "--at", f"{tree}/a.py:1").out.count(b"+a = right") == 1
 
 

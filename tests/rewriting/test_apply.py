@@ -54,7 +54,7 @@ def test_two_findings_on_one_line_are_both_mended() -> None:
     ("word", "reason"),
     [
         ("STUBBORN", "the finding is still there after the edit"),
-        ("WORSE", "it makes a new finding, new in line 3 of a.py"),
+        ("WORSE", "it causes a new finding, new in line 3 of a.py"),
         ("BROKEN", "line 3 after the edit: invalid syntax"),
         ("REFUSED", "the edit could not be made: nothing to put at line 3"),
     ],
@@ -97,7 +97,7 @@ def test_a_new_finding_far_from_the_edit_counts() -> None:
     result = run(source("a.py", "x = CHAIN\ny = 1\nz = LINK\n"), source("b.py", "x = WRONG\n"))
     assert rewritten(result) == {"b.py": "x = right\n"}
     assert [(f.rule, f.reason) for f in result.failures] == [
-        ("chain", "it makes a new finding, link in line 3 of a.py"),
+        ("chain", "it causes a new finding, link in line 3 of a.py"),
     ]
 
 
@@ -113,7 +113,7 @@ def test_what_an_edit_brings_to_light_is_mended_in_the_next_round_and_needs_that
 def test_what_is_brought_to_light_and_cannot_be_mended_takes_the_edit_back() -> None:
     result = run(source("a.py", "x = COVER \nz = COVERED\n"), source("b.py", "x = WRONG\ny = WORSE\n"))
     assert rewritten(result) == {"a.py": "x = open \nz = right\n", "b.py": "x = right\ny = WORSE\n"}
-    assert [f.reason for f in result.failures] == ["it makes a new finding, new in line 2 of b.py"]
+    assert [f.reason for f in result.failures] == ["it causes a new finding, new in line 2 of b.py"]
 
 
 def test_advice_and_unsafe_stay_unless_asked_for() -> None:

@@ -101,7 +101,7 @@ def test_unseen_code_that_gets_the_model_may_take_gradients(tmp_path: Path, befo
     assert findings
     assert {finding.promise for finding in findings} == {Promise.ADVICE}
     assert all(finding.likely is Promise.EXACT for finding in findings)
-    assert all("gets the model" in finding.message for finding in findings)
+    assert all("the model goes to code" in finding.message for finding in findings)
 
 
 def test_what_an_imported_file_made_of_the_model(tmp_path: Path) -> None:

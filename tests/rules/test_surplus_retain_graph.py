@@ -788,9 +788,9 @@ UNSEEN = """
 @pytest.mark.parametrize(
     ("loss", "then", "again", "why"),
     [
-        ("(out * clip).mean()", "pass", "pass", "what is given for"),
-        ("(out * self.bank.draw()).mean()", "pass", "pass", "what is given for"),
-        ("(out - torch.ones(1)).pow(2).mean()", "self.last = out", "pass", "what stays of the graph"),
+        ("(out * clip).mean()", "pass", "pass", "the argument `"),
+        ("(out * self.bank.draw()).mean()", "pass", "pass", "the argument `"),
+        ("(out - torch.ones(1)).pow(2).mean()", "self.last = out", "pass", "through its object"),
         ("(out - torch.ones(1)).pow(2).mean()", "print(clip)", "pass", ""),
         # walked again, or handed to who may do so
         ("(out * clip).mean()", "out.sum().backward()", "pass", None),

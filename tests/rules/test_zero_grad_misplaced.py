@@ -663,7 +663,7 @@ def test_what_several_paths_need_stays(tmp_path: Path, name: str) -> None:
 
 def test_the_message_counts_turns(tmp_path: Path) -> None:
     (finding,) = found(tmp_path, RULE, HEAD, FOUND["in every micro-batch, by the module"][0])
-    assert "every 2 turns" in finding.message
+    assert "every 2 iterations" in finding.message
 
 
 WRITTEN = sum(len(program) > 2 for program in FOUND.values()) + sum(after is not None for _, after in MOVED.values())

@@ -39,7 +39,7 @@ Scheduler = Annotated[
     typer.Option("--scheduler", metavar="ADDRESS", help="Rewrite and verify on this Dask cluster, tcp://HOST:PORT."),
 ]
 Most = Annotated[int | None, typer.Option("--most", min=1, metavar="N", help="Take at most this many repositories.")]
-Now = Annotated[bool, typer.Option("--now", help="Outside of the campaign's hours and beyond its number a day, too.")]
+Now = Annotated[bool, typer.Option("--now", help="Ignore the campaign's hours and its daily limit.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done and do nothing.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
@@ -53,7 +53,7 @@ def answer(work: Callable[[], _T]) -> _T:
     try:
         return work()
     except Exhausted as error:
-        raise UserError(f"{error}; what was done stands, and the same command goes on") from None
+        raise UserError(f"{error}; finished work is kept; run the same command to continue") from None
 
 
 def status_for_requests(work: Callable[[], int]) -> int:
@@ -67,7 +67,7 @@ def answer_for_requests(work: Callable[[], _T]) -> _T:
         return answer(work)
     except KeyboardInterrupt:
         print(
-            "interrupted: what was reported as done is done and in the ledger; the same command goes on",
+            "interrupted: finished work is in the ledger; run the same command to continue",
             file=sys.stderr,
         )
         raise

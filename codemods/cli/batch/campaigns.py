@@ -96,9 +96,9 @@ def run(
 def retry(
     file: File,
     failed: Annotated[bool, typer.Option("--failed", help="Take what failed.")] = False,
-    refused: Annotated[bool, typer.Option("--refused", help="Take what was refused.")] = False,
-    changed: Annotated[bool, typer.Option("--changed", help="Take what was done with other settings.")] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Take everything that is not published.")] = False,
+    refused: Annotated[bool, typer.Option("--refused", help="Include refused repositories.")] = False,
+    changed: Annotated[bool, typer.Option("--changed", help="Include repositories done with other settings.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include all that is not published.")] = False,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
     only: Only = None,

@@ -173,7 +173,7 @@ class CarriedHiddenState(Rule):
         name = site.facts["name"]
         return self.finding(
             site,
-            f"type({name}) is never Variable since PyTorch 0.4, so this helper unpacks the state to "
+            f"since PyTorch 0.4 type({name}) is never Variable: this helper unpacks the state to "
             "numbers and raises instead of detaching it",
             f"ask isinstance({name}, torch.Tensor) and detach",
             ((site.path, edit) for edit in site.facts["edits"]),

@@ -24,10 +24,10 @@ _TRAINS_TOO = (
     "`with torch.no_grad():` around the call would save the graphs"
 )
 _LEFT_BEHIND = (
-    "no code that can be seen back-propagates through the graphs recorded here, but they outlive the function: "
+    "the code in sight never back-propagates the graphs recorded here, but they outlive the function: "
     "if no caller does, run it under `torch.no_grad()`"
 )
-_MAY_BE_WALKED = "; its graphs outlive the function, and what calls it might back-propagate them"
+_MAY_BE_WALKED = "; its graphs outlive the function, and callers may back-propagate them"
 
 _Chain = tuple[tuple[str, Span | None, Span], ...]
 _Forwards = dict[tuple[str, Span], list[Observation]]
@@ -381,9 +381,9 @@ def _doubts(forwards: list[Observation], *, doubted: bool = False, handed: bool 
     """What code that cannot be seen leaves open, as the end of a message; empty if nothing."""
     doubts = ""
     if all(f.facts["unseen"] for f in forwards):
-        doubts += "; the class of the model is not in the tree and might take gradients inside"
+        doubts += "; the model's class is not in the tree and may compute gradients itself"
     if doubted or any(f.facts["doubted"] for f in forwards):
-        doubts += "; what gets its results cannot be seen, and might back-propagate them"
+        doubts += "; its results go to code that cannot be seen and may back-propagate them"
     if handed or any(f.facts["handed"] for f in forwards):
-        doubts += "; code that cannot be seen gets the model, and might take gradients"
+        doubts += "; the model goes to code that cannot be seen and may compute gradients"
     return doubts

@@ -32,14 +32,14 @@ _NEED_GRADIENTS = {
     Marked.GRADIENT_READ: ".grad is read",
     Marked.HOOK: "a gradient hook is registered",
     Marked.MODULE_HOOK: "a hook is registered",
-    Marked.ENABLE_GRAD: "gradients are switched on inside",
-    Marked.SET_GRAD_ENABLED: "gradients are switched on inside",
+    Marked.ENABLE_GRAD: "gradients are enabled inside",
+    Marked.SET_GRAD_ENABLED: "gradients are enabled inside",
     Marked.FUNCTIONAL_GRADIENT: "a functional gradient is taken",
     Marked.GRAPH_READ: "the graph itself is read",
     Marked.REQUIRES_GRAD_READ: "the code branches on requires_grad",
     Marked.GRADIENTS_CHANGED: "gradients are changed",
-    Marked.GRAD_MODE_READ: "the code asks whether gradients are on",
-    Marked.ERROR_CAUGHT: "an error that only gradients make is caught",
+    Marked.GRAD_MODE_READ: "the code asks whether gradients are enabled",
+    Marked.ERROR_CAUGHT: "an error that only gradients cause is caught",
 }
 
 _NOT_LOOKING = words(
@@ -184,11 +184,14 @@ class Recordings:
         if _count(self._needed, first, last):
             return Shows.NEEDED, {"flows": True}
         if any(start < first and last < end and _count(self._needed, last, end) for start, end in self._trace.caching):
-            return Shows.NEEDED, {"why": "its forwards share what is made of their weights with others", "marked": True}
+            return Shows.NEEDED, {
+                "why": "other forwards share what it computes from its weights",
+                "marked": True,
+            }
         if not self.made_in(first, last):
             return Shows.NOTHING, {}
         if self._watched:
-            return Shows.NEEDED, {"why": "hooks see what is saved for a backward", "marked": True}
+            return Shows.NEEDED, {"why": "hooks see the tensors that are saved for a backward", "marked": True}
         doubted = _count(self._doubted, first, last) > 0
         padded, kernels = _count(self._padded, first, last) > 0, _count(self._kernels, first, last) > 0
         handed = _count(self._handed, first, last) > 0

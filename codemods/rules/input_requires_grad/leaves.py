@@ -228,7 +228,7 @@ class Leaves:
             if self.outside.keeps(carrier, place):
                 return f"left to callers that cannot be seen, by its {carrier.kind.value} {carrier.name}"
             if carrier.kind is CarrierKind.HELD and self.outside.any:
-                return "an element of what code that cannot be seen may read"
+                return "an element of a container that unseen code may read"
         return ""
 
     @cached_property

@@ -62,7 +62,7 @@ class InputRequiresGrad(Rule):
             shows, why = (Shows.UNSURE, "budget") if not trace.complete else judge.judge(leaf)
             used = judge.lasting(leaf) if shows is Shows.FAULT else None
             steps = [(leaf.place.path, leaf.place.line, "asks for gradients here")]
-            steps += [(w.place.path, w.place.line, "computed here, and read nowhere") for w in leaf.walks[:1]]
+            steps += [(w.place.path, w.place.line, "computed here, never read") for w in leaf.walks[:1]]
             taken, folded = judge.taken(leaf), any(folds(child) for child in leaf.children)
             yield self.seen(file, leaf.place.node, shows, why=why, lasting=used, trail=steps, taken=taken, folds=folded)
 
@@ -77,7 +77,7 @@ class InputRequiresGrad(Rule):
             if edit is None:
                 continue
             lasting = site.any("lasting")
-            message = "this tensor asks for gradients that nobody reads"
+            message = "this tensor requires gradients that nothing reads"
             if lasting:
                 message = (
                     "this looks like a parameter, but no optimizer owns it: its gradients are computed and nobody "

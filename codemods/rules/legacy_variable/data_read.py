@@ -55,7 +55,7 @@ def data(site: Site, file: ParsedFile) -> Change | None:
     elif _is_plain(site, file, node):
         message, suffix = ".data has no use on a tensor without a history", ""
     else:
-        message, suffix = ".data hides from autograd what happens to the tensor; detach() reads the same", ".detach()"
+        message, suffix = ".data hides changes of the tensor from autograd; detach() reads the same values", ".detach()"
     return change_of(
         file,
         node,

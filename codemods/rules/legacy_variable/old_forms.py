@@ -32,7 +32,7 @@ from codemods.terms.spans import Span
 
 _INDEX_ERRORS = frozenset({"IndexError", "LookupError", "Exception", "BaseException"})
 
-_VOLATILE = "volatile=True switched recording off for all that came of it, and is ignored since PyTorch 0.4"
+_VOLATILE = "volatile=True is ignored since PyTorch 0.4; it used to switch gradients off for all that came of it"
 _NO_GRAD = "{torch}.no_grad()"
 _UNDER_NO_GRAD = "put what should not be recorded under `torch.no_grad()`, then drop it"
 
@@ -226,7 +226,7 @@ def type_asked(site: Site, file: ParsedFile) -> Change | None:
     return change_of(
         file,
         node,
-        "the type of a tensor is never Variable since PyTorch 0.4, so this comparison has one outcome only",
+        "since PyTorch 0.4 no tensor has the type Variable: this comparison always has the same outcome",
         f"write `{code.format(torch='torch')}`",
         ReplaceExpression(site.span, code),
         promise=Promise.BEHAVIOUR,

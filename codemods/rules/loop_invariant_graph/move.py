@@ -114,11 +114,11 @@ class Move:
         home = next(suites_around(file, statements[0]))[0]
         match = next(((suite, index) for suite, index in around if suite is home), None)
         if match is None:
-            self.why = "it does not stand before the loop"
+            self.why = "it is not before the loop"
             return False
         suite, index = match
         if any(next(suites_around(file, s))[0] is not suite or suite.index(s) > index for s in statements):
-            self.why = "its parts stand in several places"
+            self.why = "its parts are in several places"
             return False
         if any(not isinstance(s, (ast.Assign, ast.AnnAssign)) for s in statements):
             self.why = "it is more than an assignment"
@@ -133,7 +133,7 @@ class Move:
         first = suite.index(statements[0])
         others = [s for s in suite[first:index] if s not in statements]
         if made & read(others) or needed & bound(others) or made & bound(others):
-            self.why = "something else between uses it"
+            self.why = "a statement in between uses it"
             return False
         scope = file.enclosing(loop, *FUNCTIONS) or file.tree
         inside = {id(n) for s in (*statements, outer) for n in walking.walk(s)}

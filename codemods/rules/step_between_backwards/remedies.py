@@ -91,7 +91,7 @@ class Remedy:
             return None
         for k in (*early, *late):
             if not self._updates(k, moved, later=k >= begin):
-                self.why = f"line {self.suite[k].lineno} does more than to update parameters"
+                self.why = f"line {self.suite[k].lineno} does more than update parameters"
                 return None
         if moved & passed:
             self.why = "one parameter belongs to both optimizers"
@@ -106,7 +106,7 @@ class Remedy:
             self.why = "both losses share a part of the graph"
             return None
         if not self._apart(early, late):
-            self.why = "one block reads what the other binds"
+            self.why = "one block reads a name that the other assigns"
             return None
         clearing = self._clearings(first, early, late, moved, passed)
         if clearing is None:
@@ -128,11 +128,11 @@ class Remedy:
         walked = [w for c, _, _ in self.group.early.values() if isinstance(c, Step) for w in self._filling(c)]
         places = [k for k, done in enumerate(self.done) if any(w in done.walks for w in walked)]
         if len({id(w) for w in walked}) != len({id(w) for k in places for w in self.done[k].walks if w in walked}):
-            self.why = "the backward before the step is made elsewhere"
+            self.why = "the backward before the step is in another function"
             return None
         first = min(places, default=None)
         if first is None:
-            self.why = "the backward before the step is made elsewhere"
+            self.why = "the backward before the step is in another function"
             return None
         while first > 0 and self._only_clears(first - 1):
             first -= 1

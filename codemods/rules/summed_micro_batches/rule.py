@@ -42,7 +42,7 @@ class SummedMicroBatches(Rule):
 
     name = "summed-micro-batches"
     promise = Promise.EQUIVALENT
-    summary = "micro-batches are summed, so that all their graphs are alive until one backward"
+    summary = "the losses of micro-batches are summed: all their graphs stay alive until one backward"
     gate = (b".backward(",)
 
     # reading a run
@@ -95,8 +95,8 @@ class SummedMicroBatches(Rule):
             if site.shows == {Shows.ADVICE}:
                 yield self.finding(
                     site,
-                    "the losses of several forwards are summed through a function before this one backward: all their "
-                    "graphs are alive until then",
+                    "a function sums the losses of several forwards before this backward: all their graphs stay alive "
+                    "until then",
                     "back-propagate the loss of each forward on its own and return it without its graph",
                 )
             elif site.faulty and all(o.facts["edits"] == site.facts["edits"] for o in site.observations):
@@ -111,7 +111,7 @@ class SummedMicroBatches(Rule):
         )
         return self.finding(
             site,
-            "each summed loss has a forward of its own, and all their graphs are alive until this one backward",
+            "each summed loss has its own forward, and all their graphs stay alive until this backward",
             "back-propagate each loss in the loop, keep the total without its graph",
             ((site.path, edit) for edit in facts["edits"]),
             promise=Promise.EQUIVALENT,

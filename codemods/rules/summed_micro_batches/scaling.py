@@ -38,7 +38,7 @@ class Scaling:
             elif (
                 isinstance(statement, ast.If) or not looks_only(self.trace, statement) or current in bound([statement])
             ):
-                self.why = f"line {statement.lineno} does more than to scale the sum"
+                self.why = f"line {statement.lineno} does more than scale the sum"
                 return None
         assert self.walk.call is not None
         function = self.walk.call.func
@@ -48,7 +48,7 @@ class Scaling:
             else None
         )
         if scaled is None:
-            self.why = "the sum enters more than a product"
+            self.why = "the sum is used in more than a product"
             return None
         if not self._linear():
             self.why = "the sum is scaled by something that has a graph"

@@ -183,7 +183,7 @@ def test_a_cluster_without_what_is_needed(tmp_path: Path, monkeypatch: pytest.Mo
             cluster.close()
             _, err = process.communicate(timeout=120)
         assert process.returncode == 2, err
-        assert "what was done stands, and the same command goes on" in err
+        assert "finished work is kept; run the same command to continue" in err
         assert "Traceback" not in err
         with Ledger.open(tmp_path / "work") as ledger:
             assert not {row["state"] for row in ledger.repositories()} & {"failed", "refused"}

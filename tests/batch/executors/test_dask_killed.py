@@ -49,7 +49,7 @@ def test_a_worker_and_then_the_scheduler_are_killed_and_nothing_is_lost(tmp_path
             os.kill(first.processes[0].pid, signal.SIGKILL)
             _, err = process.communicate(timeout=120)
         assert process.returncode == 2, err
-        assert "what was done stands, and the same command goes on" in err
+        assert "finished work is kept; run the same command to continue" in err
         assert "Traceback" not in err
         before = settled(tmp_path / "work")
         assert COUNT // 4 <= len(before) < COUNT

@@ -468,7 +468,7 @@ def test_interrupted_it_says_that_it_goes_on(
         requests.publish(forge.campaign.file)
     said = capsys.readouterr()
     assert said.out.count("codemod is pushed") == 1
-    assert said.err == ("interrupted: what was reported as done is done and in the ledger; the same command goes on\n")
+    assert said.err == ("interrupted: finished work is in the ledger; run the same command to continue\n")
     assert [forge.row(name)["state"] for name in ("one", "two")] == ["published", "verified"]
     assert forge.publish()[0] == 0
     assert forge.row("two")["state"] == "published"
