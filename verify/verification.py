@@ -18,7 +18,7 @@ from codemods.source.files import SourceFile, read_source
 from codemods.source.options import Options
 from codemods.source.project import project_root
 from verify.errors import OutOfTime, VerifyError
-from verify.isolation import Workspace
+from verify.isolation import Place, Workspace
 from verify.judging.bench import Telling, asked, judge
 from verify.judging.reasons import joined, noted, reason_of
 from verify.judging.search import Search
@@ -27,7 +27,7 @@ from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, Verif
 from verify.running import missing
 from verify.running.asking import wants_of
 from verify.running.rewriting import Key, Rewriter, RuleRewriter, Version
-from verify.running.runner import Asked, Place, Runner
+from verify.running.runner import Asked, Runner
 from verify.running.settings import Command, Settings
 
 #: Pieces that one command may lack.

@@ -7,7 +7,6 @@ file runs again.
 from __future__ import annotations
 
 import gc
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from codemods.analysis.told import found_readable, readable, was_read
 from codemods.rules.base import Rule
 
 if TYPE_CHECKING:
-    from codemods.analysis.pool import Pool
+    from codemods.analysis.pool import Pool, cores
 
 Key = tuple[str, str, tuple[str, ...], Job]
 """The root of a tree, its names, the rules, and the job."""
@@ -44,7 +43,7 @@ class Workers:
         self.project = project
         self.rules = rules
         self.names = tuple(rule.name for rule in rules)
-        self.wanted = jobs if jobs is not None else (os.cpu_count() or 1)
+        self.wanted = jobs if jobs is not None else cores()
         self.processes = min(self.wanted, max(1, files // 8)) if files >= PARALLEL_FROM else 1
         self._pool: Pool | None = None
         self._collects = gc.isenabled()

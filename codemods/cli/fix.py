@@ -42,6 +42,7 @@ def command(
     Exit status: 0 if nothing is wrong, or not any more, 1 if a fault is left, 3 if the script could not be run, 2 for
     bad usage or an internal error.
     """
+    from codemods.analysis.pool import cores
     from verify.fixing import report
     from verify.fixing.fix import Fixer
     from verify.verification import root_of
@@ -52,7 +53,8 @@ def command(
     asked = program.command(entry, settings.python)
     choices = settle_choices(str(program.tree or asked.script or asked.cwd), **vars(o.RuleOptions(config=config)))
     root = root_of([asked], program.tree)
-    fixer = Fixer(asked, root, settings=settings, options=choices.options, tell=teller(bool(quiet)))
+    jobs = min(2, cores())
+    fixer = Fixer(asked, root, settings=settings, options=choices.options, tell=teller(bool(quiet)), jobs=jobs)
     fixed = fixer.fix()
     written = write and bool(fixed.files)
     if written:

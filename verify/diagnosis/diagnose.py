@@ -14,12 +14,12 @@ from verify.diagnosis.measures import measured
 from verify.diagnosis.model import GROWTH, Diagnosis, DoctorRun, Fault, Kind
 from verify.diagnosis.pictures import reading
 from verify.errors import VerifyError
-from verify.isolation import Limits, Workspace
+from verify.isolation import Limits, Place, Workspace
 from verify.judging.endings import ending_text
 from verify.judging.faults import symptoms
 from verify.measured.results import Outcome, Run
 from verify.running import missing
-from verify.running.runner import Place, Runner
+from verify.running.runner import Runner
 from verify.running.settings import Command, Settings
 
 Telling = Callable[[str], None]

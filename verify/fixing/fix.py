@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, Protocol
 
 from codemods.source.diffs import unified_text
 from codemods.source.errors import SourceError
@@ -18,17 +18,19 @@ from codemods.terms.findings import Promise
 from verify.diagnosis.diagnose import Telling, cut_short, examine, grows, whole_epochs
 from verify.diagnosis.model import Diagnosis, Fault
 from verify.fixing import showing
+from verify.fixing.beside import Beside
 from verify.fixing.candidates import candidates
 from verify.fixing.clues import Candidate
 from verify.fixing.repairs import Files, Fixed, Refused, Repair
 from verify.fixing.ruled import Ruled, is_style
 from verify.fixing.runs import SharedRunner
-from verify.isolation import Workspace
+from verify.fixing.searching import CHOICES, Kept, Outcome, Search, Trial, Written, apart, no_help
+from verify.isolation import Place, Workspace
 from verify.measured.results import Verdict
 from verify.measured.values import Site
 from verify.running.against import RULE, HandRewriter
 from verify.running.rewriting import Rewriter, below
-from verify.running.runner import Asked, Place
+from verify.running.runner import Asked
 from verify.running.settings import Command, Settings
 from verify.verification import Verified, asked_of, verify
 
@@ -36,64 +38,18 @@ from verify.verification import Verified, asked_of, verify
 _ROUNDS = 4
 _TRIALS = 6
 _RULED = 4
-#: Changes for one fault that are shown side by side; how many are tried beside what the rules have mended.
-_CHOICES = 3
+#: How many changes are tried beside what the rules have mended.
 _BESIDE = 3
 #: Changes that uncover another fault and are followed there; how many may be on one way.
 _FOLLOWED = 2
 _DEPTH = 2
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """A proven change, with the resulting program and its diagnosis."""
-
-    repair: Repair
-    files: Files
-    after: Diagnosis
-    ways: frozenset[str] = frozenset()
-    parts: int = 1
-
-
-class _Trial(Protocol):
-    """A candidate, its ways, and the program with it."""
-
-    @property
-    def candidate(self) -> Candidate: ...
-    @property
-    def ways(self) -> frozenset[str]: ...
-    @property
-    def files(self) -> Files: ...
-
-
-class _Written(NamedTuple):
-    """A candidate made at the doctor's lines."""
-
-    candidate: Candidate
-    files: Files
-    ways: frozenset[str]
-
-
-@dataclass
-class _Search:
-    """The changes for one fault of one program: those that were kept, that were kept at a price, that were not, and
-    that uncover another fault."""
-
-    fault: Fault
-    before: Diagnosis
-    kept: list[_Kept] = field(default_factory=list)
-    priced: list[_Kept] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
-    uncovering: list[tuple[_Trial, Diagnosis]] = field(default_factory=list)
-
-    def refuse(self, candidate: Candidate, why: str) -> None:
-        """Note why ``candidate`` is not proposed; of several forms of one change, why the first is not."""
-        if all(candidate.title != one.title for one in self.refused):
-            self.refused.append(Refused(candidate.title, why))
-
-
 class Fixer:
-    """Repairs the program that ``command`` runs on the tree at ``root``; the tree stays as it is."""
+    """Repairs the program that ``command`` runs on the tree at ``root``; the tree stays as it is.
+
+    ``jobs`` changes are tried at a time, where the program leaves room for that.
+    """
 
     def __init__(
         self,
@@ -104,7 +60,9 @@ class Fixer:
         options: Options,
         tell: Telling = lambda _: None,
         place: Callable[..., Place] = Workspace,
+        jobs: int = 1,
     ) -> None:
+        self._jobs = jobs
         self._command = command
         self._root = root
         self._first: dict[Path, SourceFile] = {}
@@ -198,14 +156,20 @@ class Fixer:
 
     def _mended(self, fault: Fault, before: Diagnosis) -> Diagnosis | None:
         """The diagnosis after the best proven change for ``fault``; None if there is none."""
-        search = _Search(fault, before)
+        jobs = self._jobs if self._runner.spare() else 1
+        attempt: Callable[[Trial], Outcome] = functools.partial(self._tried, fault)
+        with Beside(attempt, jobs, self._runner.cancel) as tries:
+            return self._searched(Search(fault, before, tries))
+
+    def _searched(self, search: Search) -> Diagnosis | None:
+        fault, before = search.fault, search.before
         trials = self._trials(fault, before.loaded)
         ruled = self._ruled(before)
         chosen = itertools.islice(ruled.trials(fault), _RULED)
         first = list(itertools.islice(chosen, 1))
         self._runner.ahead = self._asked(fault, [*first, *trials[: _BESIDE if first else _TRIALS]])
         for some in itertools.chain(first, chosen):
-            self._judge(search, some, by_rules=True)
+            self._judge(search, some, soon=apart(some, trials[:1]), by_rules=True)
             if search.kept:
                 fewest = ruled.fewest(some, lambda files: self._helps(search, files)) if len(some.groups) > 1 else some
                 if len(fewest.groups) < len(some.groups):
@@ -215,34 +179,41 @@ class Fixer:
             if search.uncovering and (mended := self._behind(search, *search.uncovering.pop())) is not None:
                 return mended
         left = _BESIDE if search.kept or self._unproved else _TRIALS
-        for written in trials:
-            if not left or len(search.kept) + len(search.priced) == _CHOICES:
+        for number, written in enumerate(trials, 1):
+            if not left or search.full:
                 break
             if any(written.files == one.files or written.ways & one.ways for one in (*search.kept, *search.priced)):
                 continue
             left -= 1
-            self._judge(search, written)
+            # Where this one may be the last choice, the next one may be of no use.
+            more = left and len(search.kept) + len(search.priced) + 1 < CHOICES
+            self._judge(search, written, soon=apart(written, trials[number : number + 1] if more else []))
         for trial, after in search.uncovering[:_FOLLOWED]:
             if not search.kept and (mended := self._behind(search, trial, after)) is not None:
                 return mended
         return self._picked(search)
 
-    def _helps(self, search: _Search, files: Files) -> bool:
+    def _helps(self, search: Search, files: Files) -> bool:
         return showing.helps(search.fault, search.before, self._diagnosed(files, names=False))
 
-    def _judge(self, search: _Search, trial: _Trial, *, by_rules: bool = False) -> None:
-        """Run the program with ``trial``, and file it under what that shows. Of what ``by_rules`` is tried it is not
-        said that it does not help: it may never have been meant to."""
+    def _tried(self, fault: Fault, trial: Trial) -> Outcome:
+        """Run the program with ``trial``; several threads may do that at once."""
+        self._tell(f"trying: {trial.candidate.title}")
+        verified = showing.verified(fault, trial.candidate)
+        proof, trouble = self._proved(trial.files, trial.candidate) if verified else ((), "")
+        return Outcome(proof, trouble, self._diagnosed(trial.files, names=False))
+
+    def _judge(self, search: Search, trial: Trial, *, soon: Sequence[Trial] = (), by_rules: bool = False) -> None:
+        """Run the program with ``trial``, and file it under what that shows; ``soon`` follow. Of what ``by_rules`` is
+        tried it is not said that it does not help: it may never have been meant to."""
         fault, before, candidate = search.fault, search.before, trial.candidate
-        self._tell(f"trying: {candidate.title}")
-        verified = showing.verified(fault, candidate)
-        proof, trouble = self._proved(trial.files, candidate) if verified else ((), "")
-        after = self._diagnosed(trial.files, names=False)
+        proof, trouble, after = search.tries.outcome(trial, soon)
         helps = showing.helps(fault, before, after)
+        verified = showing.verified(fault, candidate)
         if not helps:
             if verified and showing.uncovers(fault, before, after):
                 search.uncovering.append((trial, after))
-            proof, trouble = (), _no_help(after)
+            proof, trouble = (), no_help(after)
         elif not verified:
             # What went before it is proved only by a verification.
             why = "it cannot be verified with what went before it"
@@ -256,7 +227,7 @@ class Fixer:
         elif helps or not by_rules:
             search.refuse(candidate, trouble)
 
-    def _picked(self, search: _Search) -> Diagnosis | None:
+    def _picked(self, search: Search) -> Diagnosis | None:
         """Go on with the best of the changes that were kept."""
         self._refused += search.refused
         if not search.kept:
@@ -270,7 +241,7 @@ class Fixer:
         self._files = dict(best.files)
         return best.after
 
-    def _behind(self, search: _Search, trial: _Trial, after: Diagnosis) -> Diagnosis | None:
+    def _behind(self, search: Search, trial: Trial, after: Diagnosis) -> Diagnosis | None:
         """Go on with ``trial``, which removes the fault and uncovers another: the diagnosis once that is mended too,
         and both are proved together; None, and nothing is changed, where that fails."""
         if len(self._unproved) == _DEPTH:
@@ -288,14 +259,14 @@ class Fixer:
         self._unproved.pop()
         if mended is None:
             self._files, self._repairs, self._refused = files, repairs, refused
-            search.refuse(trial.candidate, _no_help(after))
+            search.refuse(trial.candidate, no_help(after))
         return mended
 
-    def _trials(self, fault: Fault, loaded: Collection[str]) -> list[_Written]:
+    def _trials(self, fault: Fault, loaded: Collection[str]) -> list[Written]:
         found = ((each, self._with(each)) for each in candidates(fault, self._source, loaded))
-        return [_Written(each, files, frozenset({each.way} - {""})) for each, files in found if files]
+        return [Written(each, files, frozenset({each.way} - {""})) for each, files in found if files]
 
-    def _asked(self, fault: Fault, trials: Sequence[_Trial]) -> Asked:
+    def _asked(self, fault: Fault, trials: Sequence[Trial]) -> Asked:
         """What the verifications of ``trials`` will ask of the original, so that one run of it answers all."""
         wanted = Asked()
         for trial in trials:
@@ -304,7 +275,7 @@ class Fixer:
                     wanted |= asked_of(self._runner, rewriter, rewriter.all())
         return wanted
 
-    def _compared(self, search: _Search, after: Diagnosis, candidate: Candidate) -> tuple[tuple[str, ...], str]:
+    def _compared(self, search: Search, after: Diagnosis, candidate: Candidate) -> tuple[tuple[str, ...], str]:
         """The proof, by diagnoses, that a change removes the fault; the second value says why there is none."""
         if candidate.summed:
             return showing.as_sum([one.after.measures for one in search.kept], after.measures)
@@ -370,12 +341,8 @@ class Fixer:
 
     def _kept(
         self, candidate: Candidate, proof: tuple[str, ...], files: Files, after: Diagnosis, ways: Collection[str]
-    ) -> _Kept:
+    ) -> Kept:
         pairs = [(self._source(path), source_from_bytes(data, path)) for path, data in files.items()]
         diff = unified_text(change for old, new in pairs for change in old.shown(old.text, new.text))
         repair = Repair(candidate.title, candidate.meaning, proof, diff, after.measures)
-        return _Kept(repair, dict(files), after, frozenset(ways), candidate.parts)
-
-
-def _no_help(after: Diagnosis) -> str:
-    return f"it does not help: {after.faults[0].headline if after.faults else after.reason}"
+        return Kept(repair, dict(files), after, frozenset(ways), candidate.parts)

@@ -6,15 +6,16 @@ both. Of an original two runs are still made: only if they compute the same is i
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from verify.diagnosis.diagnose import plain_plan
-from verify.isolation import Workspace
+from verify.isolation import Place, Workspace, machine_memory
 from verify.measured.results import Run
-from verify.running.runner import Asked, Place, Runner
+from verify.running.runner import Asked, Runner
 from verify.running.settings import Command, Settings
 
 
@@ -35,6 +36,7 @@ class SharedRunner(Runner):
         super().__init__(root, settings, place)
         self._made: dict[Any, list[_Made]] = {}
         self._trouble: str | None = None
+        self._turns: dict[Any, threading.Lock] = {}
         #: What is about to be asked of a program as it was, by several who do not know of each other.
         self.ahead = Asked()
 
@@ -72,7 +74,8 @@ class SharedRunner(Runner):
             frozenset(also),
         )
         seeds = None if replay is None else tuple(tuple(seed) for seed in replay)
-        made = self._made.setdefault(self._program(command, files or {}), [])
+        program = self._program(command, files or {})
+        made = self._made.setdefault(program, [])
 
         def make(asked: Asked) -> Run:
             run = super(SharedRunner, self).run(
@@ -87,12 +90,25 @@ class SharedRunner(Runner):
             made.append(_Made(name, asked, seeds, run))
             return run
 
-        known = self._known(made, name, asked, seeds)
-        if known is None and not files and asked.groups and self.ahead != asked and self.ahead.holds(asked):
-            together, self.ahead = self.ahead, Asked()
-            make(together)
+        # Of several threads that ask for one program the first one runs it.
+        with self._turns.setdefault(program, threading.Lock()):
             known = self._known(made, name, asked, seeds)
-        return replace(make(asked) if known is None else known, name=name)
+            if known is None and not files and asked.groups and self.ahead != asked and self.ahead.holds(asked):
+                together, self.ahead = self.ahead, Asked()
+                make(together)
+                known = self._known(made, name, asked, seeds)
+            return replace(make(asked) if known is None else known, name=name)
+
+    def spare(self) -> bool:
+        """Whether the machine has room for two of the programs that were run: they are not on a card, need little of
+        its memory, and are not near the end of their time."""
+        runs = [each.run for made in self._made.values() for each in made]
+        return bool(runs) and all(
+            all(record.about.get("device") == "cpu" for record in run.records)
+            and 4 * run.peak < machine_memory()
+            and 4 * run.wall < self.settings.timeout
+            for run in runs
+        )
 
     def _program(self, command: Command, files: Mapping[str, bytes]) -> Any:
         made_up = repr((self.instead, command.text in self.without_states))

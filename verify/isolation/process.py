@@ -52,11 +52,8 @@ class Launched:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         process = self._process
-        assert process.stdin is not None
         assert process.stdout is not None
-        # Its input's end tells the launcher to end the program, to clean up and to go.
-        with contextlib.suppress(OSError):
-            process.stdin.close()
+        self.end()
         try:
             process.wait(_FAREWELL)
         except subprocess.TimeoutExpired:
@@ -66,12 +63,20 @@ class Launched:
             process.stdout.close()
             self._complaints.close()
 
+    def end(self) -> None:
+        """Have the launcher end the program, clean up and go; whoever waits for the answer gets it."""
+        assert self._process.stdin is not None
+        # The end of its input tells it.
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+
     def ask(self, request: str, seconds: float) -> bytes:
         """Send a request whose program may take ``seconds``, return the answer. Raises LauncherFailed."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         data = request.encode() + b"\n"
-        with contextlib.suppress(BrokenPipeError):
+        # Closed means that it was ended meanwhile.
+        with contextlib.suppress(BrokenPipeError, ValueError):
             while data:
                 data = data[self._process.stdin.write(data) :]
         end = time.monotonic() + seconds + _PATIENCE

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -52,6 +52,8 @@ class Workspace:
         self._runs = itertools.count(1)
         self._turn = threading.Lock()
         self._folders: list[TemporaryFolder] = []
+        self._running: set[Launched] = set()
+        self._cancelled = False
         self.mode: Mode = "copy"
         self.sandbox = ""
         self.notes: tuple[str, ...] = ()
@@ -81,6 +83,12 @@ class Workspace:
         for folder in self._folders:
             folder.remove()
         self._folders = []
+
+    def cancel(self) -> None:
+        """End the programs that other threads execute, and start no more."""
+        self._cancelled = True
+        for launched in list(self._running):
+            launched.end()
 
     def seen(self, path: str | os.PathLike[str]) -> Path:
         """The path at which programs see ``path``: in the copy for what is in the tree, else unchanged."""
@@ -237,6 +245,16 @@ class Workspace:
             reasons += answer["notes"]
         return False
 
+    @contextlib.contextmanager
+    def _known(self, launched: Launched) -> Iterator[None]:
+        self._running.add(launched)
+        try:
+            if self._cancelled:
+                launched.end()
+            yield
+        finally:
+            self._running.discard(launched)
+
     def _launch(self, run: str, *, limits: Limits, drawn: Veil, **fields: Any) -> dict[str, Any]:
         request = {
             **fields,
@@ -254,7 +272,7 @@ class Workspace:
             },
         }
         try:
-            with Launched([folder.lock for folder in self._folders]) as launched:
+            with Launched([folder.lock for folder in self._folders]) as launched, self._known(launched):
                 answer: dict[str, Any] = json.loads(launched.ask(json.dumps(request), limits.seconds))
         except LauncherFailed as error:
             return {

@@ -14,14 +14,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 import verify.probe
 from codemods.source.files import SourceFile
 from codemods.source.secrets import Secrets
 from codemods.source.targets import read_targets
 from verify.errors import OutOfTime, VerifyError
-from verify.isolation import Ending, Execution, Limits, Unavailable, View, Workspace, view
+from verify.isolation import Ending, Execution, Limits, Place, Unavailable, View, Workspace, view
 from verify.isolation.environment import passed
 from verify.measured.reading import read_records
 from verify.measured.records import Record
@@ -78,39 +78,6 @@ def _lacking(ask: Callable[[str, float], subprocess.CompletedProcess[str]], name
         return list(json.loads(ask(question, 60).stdout.splitlines()[-1]))
     except (OSError, ValueError, IndexError, subprocess.TimeoutExpired):
         return []
-
-
-class Place(Protocol):
-    """Where programs see the tree; :class:`verify.isolation.Workspace` is the one for other people's programs."""
-
-    original: Path
-
-    @property
-    def root(self) -> Path:
-        """The path at which programs see the tree."""
-        ...
-
-    def seen(self, path: str | os.PathLike[str]) -> Path:
-        """The path at which programs see ``path``."""
-        ...
-
-    def execute(
-        self,
-        command: Sequence[str],
-        *,
-        cwd: Path,
-        changed: Mapping[str, bytes],
-        environment: Mapping[str, str],
-        shared: Path,
-        limits: Limits,
-        view: View,
-    ) -> Execution:
-        """Execute ``command`` in the folder ``cwd``, with ``changed`` in place of the files, and wait for its end."""
-        ...
-
-    def close(self) -> None:
-        """Remove whatever is still there of it."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -177,6 +144,11 @@ class Runner:
         if self._workspace is not None:
             self._workspace.close()
             self._workspace = None
+
+    def cancel(self) -> None:
+        """End the runs that other threads make, and make no more."""
+        if self._workspace is not None:
+            self._workspace.cancel()
 
     def trouble(self) -> str:
         """Say in one sentence why the chosen interpreter cannot run anything with torch; empty if it can.

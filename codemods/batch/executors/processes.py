@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 from pathlib import Path
 
+from codemods.analysis.pool import cores
 from codemods.batch.campaign.settings import Campaign
 from codemods.batch.executors import Doing, Executor, received
 from codemods.batch.places import Places
@@ -22,7 +22,7 @@ def executors_for(
     ``todo`` repositories are to be done; ``jobs`` goes before the campaign's own number. Raises
     :class:`~codemods.batch.errors.CampaignError` for a ``scheduler`` that cannot be used.
     """
-    count = jobs or campaign.limits.jobs or _cores()
+    count = jobs or campaign.limits.jobs or cores()
     local = ProcessExecutor(max(1, min(count, todo)), places.temporary, places.cache)
     if scheduler is None:
         return local, local
@@ -34,12 +34,6 @@ def executors_for(
     except BaseException:
         local.close()
         raise
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class ProcessExecutor:

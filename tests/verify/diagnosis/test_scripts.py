@@ -17,8 +17,7 @@ from tests.verify.zygote import ForkedPlace
 from verify.diagnosis.diagnose import diagnose
 from verify.diagnosis.model import Diagnosis, Kind
 from verify.diagnosis.pictures import svg
-from verify.isolation import Workspace
-from verify.running.runner import Place
+from verify.isolation import Place, Workspace
 from verify.running.settings import Command, Settings
 
 DRAWN = {Kind.SECOND_BACKWARD, Kind.CHANGED_IN_PLACE, Kind.GROWING_GRAPH, Kind.OUT_OF_MEMORY}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 
 from verify.diagnosis.diagnose import plain_plan
 from verify.fixing.runs import SharedRunner
+from verify.isolation import machine_memory
 from verify.measured.records import Record
 from verify.measured.results import Outcome, Run
 from verify.running.runner import Asked, Runner
@@ -94,3 +97,39 @@ def test_a_run_that_may_have_waited_for_the_lines_of_others_answers_nobody_else(
     runner.ahead = Asked(frozenset([frozenset([("u.py", 1)]), frozenset([OTHER])]))
     runner.run("original", COMMAND, watch=[[OTHER]], replay=[])
     assert len(made.asked) == 3
+
+
+def test_several_threads_that_ask_for_one_program_get_one_run(runner: SharedRunner, made: _Made) -> None:
+    begun, ended = threading.Event(), threading.Event()
+    plain = made.run
+
+    def slow(*given: Any, **asked: Any) -> Run:
+        begun.set()
+        assert ended.wait(60)
+        return plain(*given, **asked)
+
+    made.run = slow  # type: ignore[method-assign]
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(runner.run, "original", COMMAND, watch=[[LINE]])
+        assert begun.wait(60)
+        second = pool.submit(runner.run, "original", COMMAND, watch=[[LINE]])
+        other = pool.submit(runner.run, "rewritten", COMMAND, files={"t.py": b"1"}, watch=[[LINE]])
+        ended.set()
+        walls = {first.result().wall, second.result().wall}
+        assert (len(walls), other.result().wall in walls, len(made.asked)) == (1, False, 2)
+
+
+@pytest.mark.parametrize(
+    ("device", "share", "wall", "spare"),
+    [("cpu", 0.1, 5.0, True), ("a card", 0.1, 5.0, False), ("cpu", 0.4, 5.0, False), ("cpu", 0.1, 100.0, False)],
+)
+def test_only_small_programs_without_a_card_run_side_by_side(
+    runner: SharedRunner, made: _Made, device: str, share: float, wall: float, spare: bool
+) -> None:
+    assert not runner.spare()
+    run = Run(
+        "x", ("t.py",), Outcome.OK, 0, wall, int(share * machine_memory()), (Record(about={"device": device}),), ""
+    )
+    made.run = lambda *_, **__: run  # type: ignore[method-assign]
+    runner.run("original", COMMAND)
+    assert runner.spare() is spare

@@ -11,6 +11,7 @@ import tempfile
 import textwrap
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,24 @@ def test_hang_that_catches_everything(place: Place, mark: str) -> None:
     assert execution.status is None
     assert execution.output == "ready\n"
     assert 1.0 <= execution.seconds < 4.0
+    assert alive(mark) == []
+
+
+@pytest.mark.slow
+def test_programs_of_other_threads_end_when_they_are_cancelled(place: Place, mark: str) -> None:
+    code = """
+        import os, time
+        open(os.path.join(os.environ["SHARED"], "begun"), "w").close()
+        time.sleep(600)
+    """
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(place.run, code, mark, seconds=300.0)
+        while not (place.shared / "begun").exists():
+            assert not running.done(), running.result()
+            time.sleep(0.05)
+        place.workspace.cancel()
+        assert running.result(60).ending is Ending.NOT_STARTED
+    assert place.run("print(1)").ending is Ending.NOT_STARTED
     assert alive(mark) == []
 
 

@@ -58,6 +58,9 @@ class ForkedPlace:
         seconds = time.monotonic() - started
         return Execution(Ending.EXITED, status, seconds, 0, output.read_text(errors="replace"), "forked")
 
+    def cancel(self) -> None:
+        """Programs end by themselves."""
+
     def close(self) -> None:
         """Remove the copy."""
         self._folder.cleanup()

@@ -1,0 +1,86 @@
+"""What trying changes for one fault came to so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from verify.diagnosis.model import Diagnosis, Fault
+from verify.fixing.beside import Beside
+from verify.fixing.clues import Candidate
+from verify.fixing.repairs import Files, Refused, Repair
+
+#: Changes for one fault that are shown side by side.
+CHOICES = 3
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A proven change, with the resulting program and its diagnosis."""
+
+    repair: Repair
+    files: Files
+    after: Diagnosis
+    ways: frozenset[str] = frozenset()
+    parts: int = 1
+
+
+class Trial(Protocol):
+    """A candidate, its ways, and the program with it."""
+
+    @property
+    def candidate(self) -> Candidate: ...
+    @property
+    def ways(self) -> frozenset[str]: ...
+    @property
+    def files(self) -> Files: ...
+
+
+class Written(NamedTuple):
+    """A candidate made at the doctor's lines."""
+
+    candidate: Candidate
+    files: Files
+    ways: frozenset[str]
+
+
+class Outcome(NamedTuple):
+    """What a run of a candidate showed: the proof of a verification or why there is none, and what is wrong now."""
+
+    proof: tuple[str, ...]
+    trouble: str
+    after: Diagnosis
+
+
+@dataclass
+class Search:
+    """The changes for one fault of one program: those that were kept, that were kept at a price, that were not, and
+    that uncover another fault."""
+
+    fault: Fault
+    before: Diagnosis
+    tries: Beside[Trial, Outcome]
+    kept: list[Kept] = field(default_factory=list)
+    priced: list[Kept] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    uncovering: list[tuple[Trial, Diagnosis]] = field(default_factory=list)
+
+    @property
+    def full(self) -> bool:
+        """Whether there are as many choices as are shown."""
+        return len(self.kept) + len(self.priced) >= CHOICES
+
+    def refuse(self, candidate: Candidate, why: str) -> None:
+        """Note why ``candidate`` is not proposed; of several forms of one change, why the first is not."""
+        if all(candidate.title != one.title for one in self.refused):
+            self.refused.append(Refused(candidate.title, why))
+
+
+def no_help(after: Diagnosis) -> str:
+    return f"it does not help: {after.faults[0].headline if after.faults else after.reason}"
+
+
+def apart(trial: Trial, others: Sequence[Trial]) -> list[Trial]:
+    """Those of ``others`` that are tried whatever ``trial`` shows."""
+    return [other for other in others if other.files != trial.files and not other.ways & trial.ways]
