@@ -7,6 +7,7 @@ file runs again.
 from __future__ import annotations
 
 import gc
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from codemods.analysis.told import found_readable, readable, was_read
 from codemods.rules.base import Rule
 
 if TYPE_CHECKING:
-    from codemods.analysis.pool import Pool, cores
+    from codemods.analysis.pool import Pool
 
 Key = tuple[str, str, tuple[str, ...], Job]
 """The root of a tree, its names, the rules, and the job."""
@@ -34,6 +35,11 @@ PARALLEL_READING = 4_000_000
 
 _PORTION = 40
 """Texts that a process reads at a time."""
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Workers:

@@ -42,7 +42,7 @@ def command(
     Exit status: 0 if nothing is wrong, or not any more, 1 if a fault is left, 3 if the script could not be run, 2 for
     bad usage or an internal error.
     """
-    from codemods.analysis.pool import cores
+    from codemods.analysis.workers import cores
     from verify.fixing import report
     from verify.fixing.fix import Fixer
     from verify.verification import root_of
