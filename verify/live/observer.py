@@ -168,7 +168,7 @@ class Observer:
         )
 
     def finish(self, frames: list[FrameType]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The events of the end, as :mod:`verify.measured.reading` knows them: the census, and the calls of modules.
+        """The events of the end, as :mod:`verify.measured.events` knows them: the census, and the calls of modules.
 
         What the doctor sees at the end is told too.
         """

@@ -1,37 +1,16 @@
-"""What a probed process wrote down is read back: a method for each event of :mod:`verify.measured.records`."""
+"""What a probed process wrote down is read back, and held against what only the probe would have written."""
 
 from __future__ import annotations
 
-import base64
 import json
-import math
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from codemods.source.secrets import Secrets
-from verify.measured.records import (
-    Backward,
-    Caught,
-    Census,
-    FileKind,
-    Forwards,
-    Holder,
-    Loss,
-    Output,
-    Rates,
-    Record,
-    State,
-    Step,
-    Tensors,
-    Variables,
-    Waiting,
-    Written,
-)
-from verify.measured.steered import Driven, Knob, KnobKind, Observed, Stop, Stopped
-from verify.measured.values import Site, Trouble, TroubleKind, Values
+from verify.measured.events import Reading
+from verify.measured.records import Record
 
 _NO_SECRETS = Secrets(())
 
@@ -82,7 +61,7 @@ def read_record(text: str, secrets: Secrets = _NO_SECRETS, *, numbered: bool = F
 
     Where they are ``numbered``, as in a file of the probe, one that is missing or more is told (``tampered``).
     """
-    reading = _Reading()
+    reading = Reading()
     # Not by splitlines: texts may have other ends of lines in them.
     lines = text.split("\n")
     last, number = len(lines) - 1, 0
@@ -107,203 +86,6 @@ def read_record(text: str, secrets: Secrets = _NO_SECRETS, *, numbered: bool = F
     return reading.record
 
 
-#: Events by which a function shows what it did.
-_TELLING = ("output", "backward", "step", "printed")
-
-
-class _Reading:
-    """A record in the making, and what later events need of earlier ones."""
-
-    def __init__(self) -> None:
-        self.record = Record()
-        self.tensors: dict[Any, Tensors] = {}
-        self.rates: dict[int, Rates] = {}
-        self.driving = False
-        self.told = 0
-
-    def read(self, kind: Any, event: dict[str, Any]) -> None:
-        """Take an event in; what is not known is left out."""
-        self.told += kind in _TELLING and bool(event.get("told", True))
-        reader = _READERS.get(str(kind))
-        if reader is not None:
-            reader(self, event)
-
-    # the run as a whole
-
-    def start(self, event: dict[str, Any]) -> None:
-        self.record.about = event
-        self.record.process = str(event.get("process", "main"))
-
-    def error(self, event: dict[str, Any]) -> None:
-        self.record.error = _trouble(event)
-        self.record.error_site = _site(event.get("site"))
-        self.record.traceback = event.get("traceback", "")
-        self.record.missing = event.get("missing")
-
-    def end(self, event: dict[str, Any]) -> None:
-        self.record.end, self.record.status = event["reason"], event.get("status")
-        self.record.ended = float(event.get("time", math.nan))
-        self.record.stack = tuple(Site(*site) for site in event.get("stack", ()))
-
-    def state(self, event: dict[str, Any]) -> None:
-        self.record.state = _state(event)
-
-    def variables(self, event: dict[str, Any]) -> None:
-        named = tuple(event["names"]), _values(event)
-        self.record.variables = Variables(*named, _numbers(event), event.get("texts", {}))
-
-    def census(self, event: dict[str, Any]) -> None:
-        self.record.census = Census(
-            event["boundaries"],
-            {int(birth): nodes for birth, nodes in event["ages"].items()},
-            event["leak"],
-            tuple(
-                Holder(h["name"], h["function"], h["nodes"], h["births"], _site(h.get("made")))
-                for h in event["holders"]
-            ),
-        )
-
-    def loaded(self, event: dict[str, Any]) -> None:
-        self.record.loaded = tuple(event["paths"])
-
-    def overhead(self, event: dict[str, Any]) -> None:
-        self.record.overhead = event["seconds"]
-
-    def held(self, event: dict[str, Any]) -> None:
-        self.record.held = True
-
-    def note(self, event: dict[str, Any]) -> None:
-        self.record.notes.append(event["text"])
-
-    def diagnosis(self, event: dict[str, Any]) -> None:
-        self.record.diagnoses.append(event)
-
-    # steps
-
-    def backward(self, event: dict[str, Any]) -> None:
-        self.record.backwards.append(_backward(event, len(self.record.steps)))
-
-    def step(self, event: dict[str, Any]) -> None:
-        if event.get("rates") is not None:
-            self.rates[event["optimizer"]] = _rates(event["rates"])
-        self.record.steps.append(_step(event, self.rates, self.tensors))
-
-    def names(self, event: dict[str, Any]) -> None:
-        self.record.trained.update(event.get("made", ()))
-        initial = event.get("initial")
-        self.tensors[event["of"]] = Tensors(
-            tuple(event["names"]), tuple(event["types"]), None if initial is None else _values(initial)
-        )
-
-    def precision(self, event: dict[str, Any]) -> None:
-        self.record.precision = event["type"]
-
-    def output(self, event: dict[str, Any]) -> None:
-        site = _site(event.get("site"))
-        form = None if event.get("form") is None else tuple(event["form"])
-        place, steps = (site, event["line"], event["call"]), len(self.record.steps)
-        self.record.outputs.append(Output(*place, _values(event), steps, form, event.get("graphs", "")))
-
-    def forwards(self, event: dict[str, Any]) -> None:
-        self.record.forwards = [Forwards(_site(f["site"]), f["calls"], f["used"], f["peak"]) for f in event["sites"]]
-
-    def caught(self, event: dict[str, Any]) -> None:
-        self._caught(event, forward=False)
-
-    def raised(self, event: dict[str, Any]) -> None:
-        self._caught(event, forward=True)
-
-    def _caught(self, event: dict[str, Any], *, forward: bool) -> None:
-        site, error = _site(event.get("site")), _trouble(event["error"])
-        self.record.caught.append(Caught(site, error, len(self.record.steps), len(self.record.backwards), forward))
-
-    # what comes out, and which lines ran
-
-    def printed(self, event: dict[str, Any]) -> None:
-        self.record.printed.setdefault(event["stream"], []).append(event["text"])
-
-    def file(self, event: dict[str, Any]) -> None:
-        self.record.files.append(_written(event))
-
-    def changed(self, event: dict[str, Any]) -> None:
-        self.record.changed.update(event["paths"])
-
-    def reached(self, event: dict[str, Any]) -> None:
-        line = (event["path"], event["line"])
-        if self.driving and line not in self.record.reached:
-            self.record.alone.add(line)
-        self.record.reached.add(line)
-        self.record.reached_after.setdefault(line, len(self.record.steps))
-
-    def part(self, event: dict[str, Any]) -> None:
-        self.record.parts_after.setdefault(tuple(event["place"]), len(self.record.steps))
-
-    # what the probe did of its own
-
-    def seed(self, event: dict[str, Any]) -> None:
-        self.record.seeds.append((event["generator"], event["value"]))
-
-    def standin(self, event: dict[str, Any]) -> None:
-        self.record.standins.append(event)
-
-    def device(self, event: dict[str, Any]) -> None:
-        self.record.devices.append(event["what"])
-
-    def unrepeatable(self, event: dict[str, Any]) -> None:
-        self.record.unrepeatable.append(event["what"])
-
-    def invented(self, event: dict[str, Any]) -> None:
-        self.record.invented.append(_site(event["site"]))
-
-    def capped(self, event: dict[str, Any]) -> None:
-        self.record.capped.append(event)
-
-    def knob(self, event: dict[str, Any]) -> None:
-        self.record.knobs.append(Knob(KnobKind(event["kind"]), event["path"], event["line"], event["turns"]))
-
-    def left(self, event: dict[str, Any]) -> None:
-        self.record.left.append(event)
-
-    def observed(self, event: dict[str, Any]) -> None:
-        told = event["begun"], event["whole"], _values(event), tuple(event["form"]), event["graphs"]
-        self.record.observed.append(Observed(event["place"], event["call"], *told))
-
-    def stopped(self, event: dict[str, Any]) -> None:
-        frames = tuple(
-            Stop(
-                frame["path"],
-                tuple(frame["span"]),
-                tuple((name, None if origin is None else tuple(origin)) for name, origin in frame["hollow"]),
-            )
-            for frame in event["frames"]
-            if frame["span"] is not None
-        )
-        # Where the innermost place is not known, no other may be taken for it.
-        known = frames if len(frames) == len(event["frames"]) else ()
-        told = event["graph"], event["missing"], event["why"], event.get("absent", False), event.get("walk", False)
-        self.record.stopped = Stopped(known, *told)
-
-    def drive(self, event: dict[str, Any]) -> None:
-        self.driving, self.told = True, 0
-
-    def driven(self, event: dict[str, Any]) -> None:
-        self.record.driven.append(_driven(event, self.told))
-        self.driving = False
-
-
-_READERS: dict[str, Callable[[_Reading, dict[str, Any]], None]] = {
-    "tensors": _Reading.names,
-    **{name: reader for name, reader in vars(_Reading).items() if not name.startswith("_") and name != "read"},
-}
-
-
-def _driven(event: Mapping[str, Any], told: int) -> Driven:
-    error = event["error"]
-    trouble, site = (None, None) if error is None else (_trouble(error), _site(error.get("site")))
-    place = event["path"], event["name"]
-    return Driven(*place, event["how"], event["call"], event["reason"], trouble, site, told, event.get("recipe"))
-
-
 def _event(line: str, secrets: Secrets) -> dict[str, Any] | None:
     try:
         event = json.loads(line)
@@ -312,90 +94,3 @@ def _event(line: str, secrets: Secrets) -> dict[str, Any] | None:
     if not isinstance(event, dict):
         return None
     return secrets.mask_all(event) if secrets.mask(line) != line else event
-
-
-def _backward(event: Mapping[str, Any], steps_before: int) -> Backward:
-    error = event.get("error")
-    return Backward(
-        **_fields(event, "index call time rng retain create grad nodes live seconds bytes peak"),
-        site=_site(event.get("site")),
-        losses=tuple(
-            Loss(None if loss["value"] is None else float.fromhex(loss["value"]), loss["digest"], loss["numel"])
-            for loss in event["losses"]
-        ),
-        error=None if error is None else _trouble(error),
-        steps_before=steps_before,
-        waiting=_waiting(event),
-    )
-
-
-def _step(event: Mapping[str, Any], rates: Mapping[int, Rates], tensors: Mapping[Any, Tensors]) -> Step:
-    grads, buffers = event.get("grads"), event.get("buffers")
-    names = tensors.get("buffers")
-    return Step(
-        **_fields(event, "optimizer name call time live bytes peak"),
-        site=_site(event.get("site")),
-        params=_values(event["params"]),
-        grads=None if grads is None else _values(grads),
-        rates=rates.get(event["optimizer"], ()),
-        rng=event.get("rng", ""),
-        buffers=None if buffers is None else _values(buffers),
-        tensors=tensors.get(event["optimizer"]),
-        buffer_names=names.names if names is not None else (),
-        waiting=_waiting(event),
-    )
-
-
-def _fields(event: Mapping[str, Any], names: str) -> dict[str, Any]:
-    """The fields that are taken as they are written."""
-    return {name: event[name] for name in names.split()}
-
-
-def _written(event: Mapping[str, Any]) -> Written:
-    kind = FileKind(event["kind"])
-    return Written(
-        event["path"],
-        kind,
-        tuple(event.get("names", ())),
-        _values(event) if kind is FileKind.TENSORS else Values(event.get("digest", ""), 0),
-        _numbers(event),
-        tuple(event.get("lines", ())),
-        event.get("texts", {}),
-    )
-
-
-def _numbers(event: Mapping[str, Any]) -> dict[str, float]:
-    return {name: float.fromhex(number) for name, number in event.get("numbers", {}).items()}
-
-
-def _state(event: Mapping[str, Any]) -> State:
-    buffers = event.get("buffers")
-    return State(
-        rng=event["rng"],
-        names=tuple(event["names"]),
-        parameters=_values(event["parameters"]),
-        buffers=None if buffers is None else _values(buffers),
-        rates=tuple(_rates(groups) for groups in event["rates"] if groups is not None),
-        waiting=_waiting(event),
-    )
-
-
-def _values(value: Mapping[str, Any]) -> Values:
-    sums = base64.b64decode(value.get("sums", ""))
-    return Values(value["digest"], value["count"], sums, value.get("missing", 0))
-
-
-def _waiting(event: Mapping[str, Any]) -> tuple[Waiting, ...]:
-    return tuple(Waiting(entry["made"], entry["name"], _values(entry)) for entry in event.get("waiting", ()))
-
-
-def _rates(groups: Iterable[Mapping[str, str]]) -> Rates:
-    return tuple({name: float.fromhex(value) for name, value in group.items()} for group in groups)
-
-
-def _site(value: Any) -> Site | None:
-    return None if value is None else Site(value[0], value[1], value[2])
-
-
-def _trouble(value: Mapping[str, Any]) -> Trouble:
-    return Trouble(value["type"], value["message"], TroubleKind(value.get("kind", "other")))

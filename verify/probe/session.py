@@ -14,6 +14,7 @@ from .calls import stops
 from .calls.drive import Drive
 from .calls.leaving import leaving_of
 from .calls.observing import Observer
+from .diagnosing import Diagnosis
 from .graph.backward import Backwards, Call
 from .graph.forwards import Forwards
 from .graph.steps import Calls, Optimizers, Steps
@@ -72,7 +73,7 @@ class Session:
         self._ended = False
         self._cuda = False
         self._torch_seen = False
-        self._doctor: Any = None
+        self._diagnosis = Diagnosis(config.get("doctor"), self._part)
 
     # The start.
 
@@ -164,13 +165,7 @@ class Session:
             ambient.install()
         with self._part("torch.compile"):
             compiling.hide(__name__.rpartition(".")[0])
-        if self._config.get("doctor") is not None:
-            with self._part("the diagnosis"):
-                from .doctor import Doctor
-
-                plan, growth = self._config["doctor"], self._readings.growth
-                self._doctor = Doctor(plan, self._tree, self._write, self._clock, self._optimizers, growth)
-                self._doctor.install()
+        self._diagnosis.install(self._tree, self._write, self._clock, self._optimizers, self._readings.growth)
 
     def _by_shapes(self) -> None:
         """Go on without memory, or not at all: the model may fit nowhere."""
@@ -204,13 +199,13 @@ class Session:
 
     def _before(self, call: Call) -> None:
         self._readings.before(call)
-        self._diagnose("before", call, call.notes["site"])
+        self._diagnosis.tell("before", call, call.notes["site"])
         call.notes.update(time=self._clock.now(), seconds=time.perf_counter())
 
     def _after(self, call: Call) -> None:
         event = call.notes
         event.update(seconds=time.perf_counter() - event["seconds"])
-        self._diagnose("after", call, event["site"])
+        self._diagnosis.tell("after", call, event["site"])
         part = self._part("backward")
         if not part.on:
             return
@@ -239,13 +234,13 @@ class Session:
             self._write({"event": event, "site": self._tree.site(frame), "error": errors.trouble(error)})
 
     def _begun(self, optimizer: Any, index: int, count: int) -> None:
-        self._diagnose("begun", optimizer, index)
+        self._diagnosis.tell("begun", optimizer, index)
         self._readings.begun(optimizer, index)
 
     def _stepped(self, optimizer: Any, index: int, count: int, frame: FrameType | None) -> None:
         event: dict[str, Any] = {"event": "step", "optimizer": index, "name": type(optimizer).__name__, "call": count}
         event.update(site=self._tree.site(frame), time=0.0, **self._readings.stepped(optimizer, index))
-        self._diagnose("stepped", index, event["site"], frame)
+        self._diagnosis.tell("stepped", index, event["site"], frame)
         with self._part("the steps"):
             event["time"] = self._clock.now()
             self._start_again()
@@ -333,7 +328,7 @@ class Session:
         self._leave("watchdog", sys._current_frames().get(threading.main_thread().ident or 0))
 
     def _failed(self, error: BaseException, at: TracebackType | None) -> None:
-        self._diagnose("failed", error, self._tree.traceback_site(at))
+        self._diagnosis.tell("failed", error, self._tree.traceback_site(at))
         with self._part("errors"):
             self._write(errors.uncaught(error, at, self._tree))
             if self._config.get("explore"):
@@ -365,7 +360,7 @@ class Session:
                 self._readings.end(reason, mine)
             with self._part("the forwards"):
                 self._write({"event": "forwards", "sites": self._forwards.sites()})
-            self._diagnose("end", mine)
+            self._diagnosis.tell("end", mine)
         elif not self._torch_seen and "torch" in sys.modules:
             self._write({"event": "note", "text": "torch was imported in a way that the probe did not see."})
         if self._recorder.eager or self._recorder.opened:
@@ -383,15 +378,6 @@ class Session:
     def _here(self) -> bool:
         """Whether this is the process that is watched, not one forked from it in passing."""
         return os.getpid() == self._recorder.pid
-
-    def _diagnose(self, what: str, *args: Any) -> None:
-        """Tell the doctor, if there is one, what happens in this process."""
-        if self._doctor is None or self._doctor.pid != os.getpid():
-            return
-        part = self._part(f"the diagnosis ({what})")
-        if part.on:
-            with part:
-                getattr(self._doctor, what)(*args)
 
     def _part(self, name: str) -> Part:
         part = self._parts.get(name)

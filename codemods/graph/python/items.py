@@ -1,4 +1,4 @@
-"""Lists, deques, sets, tuples, dicts and namespaces: their items are read and written."""
+"""Lists, deques, sets, tuples and dicts: their items are read and written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from codemods.graph.model.values import (
     Class,
     Const,
     Function,
-    Imported,
     Instance,
     Join,
     Library,
@@ -30,23 +29,17 @@ from codemods.graph.model.values import (
     Plain,
     Sequence,
     Tensor,
-    TreeModule,
     Tuple,
     Unknown,
 )
-from codemods.graph.python.iteration import Iteration
+from codemods.graph.python.namespaces import Namespaces
 from codemods.graph.run.contents import ANY, ITEMS, REST
-from codemods.graph.run.joins import MAX_MODULES
 
 
-class Items(Iteration):
+class Items(Namespaces):
     """The part of the engine that knows what lies in containers."""
 
     # what the layers above supply
-
-    def set_directly(self, target: Value, name: Value, value: Value, at: ast.AST) -> None:
-        """``object.__setattr__(target, name, value)``."""
-        raise NotImplementedError
 
     def container_method(self, container: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of a list, deque, set, tuple or dict, or of a namespace."""
@@ -203,39 +196,6 @@ class Items(Iteration):
         made = self.call_function(missing, Arguments(None, [key]), at, receiver=container)
         return self.join(self.get_item(inner, key, at), made) if self.elements(inner) else made
 
-    def named_item(self, space: Namespace, key: Value, at: ast.AST) -> Value:
-        """What a namespace holds under a name."""
-        if not isinstance(key, Const) or not isinstance(key.value, str):
-            chosen = self.defined_in(space)
-            if chosen is not None:
-                return chosen
-            made = self.taken(at, space)
-            made.shadow = (*self.lost().shadow, *made.shadow)
-            return made
-        if isinstance(space.of, TreeModule):
-            return self.module_member(space.of, key.value)
-        if space.of is not None:
-            return self.get_attribute(space.of, key.value, at)
-        found = self.s.get((space.oid, key.value))
-        return self.load_name(key.value, at) if not isinstance(found, Value) else found
-
-    def defined_in(self, space: Namespace) -> Value | None:
-        """What ``models.__dict__[name]`` and ``globals()[name]`` may be: a function or a class of a module of the tree.
-        None where there are too many, or graphs beside them."""
-        if isinstance(space.of, TreeModule):
-            found = [self.module_member(space.of, n) for n in self.modules.globals.get(space.oid, ()) if n[:1] != "_"]
-        elif space.of is None and space.oid == self.frame.module_globals:
-            # globals()[name]: what runs is not meant
-            named = [v for n, v in self.named_in(space).items() if n[:1] != "_"]
-            seen = [(self.imported(v) or v) if isinstance(v, (Imported, Join)) else v for v in named]
-            found = [v for v in seen if not (isinstance(v, Function) and v.definition in self.active)]
-            if any(map(self.is_module, found)):
-                return None
-        else:
-            return None
-        defined: list[Value] = list(dict.fromkeys(v for v in found if isinstance(v, (Function, Class))))
-        return None if len(defined) > MAX_MODULES or any(map(self.nodes_of, found)) else self.one_of(defined)
-
     def _has_no(self, value: Value, key: Value) -> bool:
         """Whether it is a dict that surely has nothing under a key."""
         return (
@@ -329,17 +289,6 @@ class Items(Iteration):
         if container.name in MODULE_CONTAINERS:
             self._put_part(container, key, value)
 
-    def _set_in_namespace(
-        self, container: Namespace, key: Value, value: Value, at: ast.AST, expression: ast.expr | None
-    ) -> None:
-        if container.of is not None:
-            # past properties and ``__setattr__``
-            self.set_directly(container.of, key, value, at)
-        else:
-            named = key.value if isinstance(key, Const) and isinstance(key.value, str) else ANY
-            self.s.set((container.oid, named), value)
-            self.stored(value, Carrier(CarrierKind.GLOBAL, container.oid, named), at)
-
     def _set_in_unknown(
         self, container: Unknown, key: Value, value: Value, at: ast.AST, expression: ast.expr | None
     ) -> None:
@@ -396,7 +345,7 @@ _WRITTEN: dict[type[Value], Callable[[Items, Any, Value, Value, ast.AST, ast.exp
     Sequence: Items._set_in_list,
     Instance: Items._set_in_object,
     Module: Items._set_in_module,
-    Namespace: Items._set_in_namespace,
+    Namespace: Items.set_named_item,
     Unknown: Items._set_in_unknown,
 }
 """How an item of each sort of value is written; others have none that are followed."""
