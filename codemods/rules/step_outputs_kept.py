@@ -12,9 +12,10 @@ from codemods.graph.model.trace import Storing, Trace
 from codemods.graph.model.values import Function, Sequence, Tensor
 from codemods.proofs.observations import Observation
 from codemods.proofs.reach import surely_attached
-from codemods.proofs.syntax import is_own
-from codemods.rules._sites import SiteRule, detached
+from codemods.proofs.syntax import is_own, own_nodes
+from codemods.rules._sites import SiteRule
 from codemods.source.walking import walk
+from codemods.terms.edits import WrapExpression
 from codemods.terms.findings import Promise
 
 
@@ -27,8 +28,8 @@ class StepOutputsKept(SiteRule):
     first.
 
     Left alone: what is detached, or a number; lists that a hook of each batch reads, empties or replaces; what the end
-    of an epoch back-propagates; validation and tests, which Lightning runs without gradients; outputs that are not
-    proven to have a graph; modules that are not Lightning's.
+    of an epoch back-propagates; validation and tests, which Lightning runs without gradients; outputs that are
+    not proven to have a graph, as the loss has that an automatic step returns; modules that are not Lightning's.
 
     Advice: append ``loss.detach()``, or let ``self.log(..., on_epoch=True)`` or a metric of torchmetrics average over
     the epoch. The first is likely: the edit is made where a run shows that it holds.
@@ -59,25 +60,56 @@ class StepOutputsKept(SiteRule):
                 yield self.fine(file, node)
                 continue
             what = ast.unparse(storing.value_expr)
+            tensor = isinstance(storing.value, Tensor) or _is_the_loss(storing, step)
+            made = [(n.place, "graph produced here") for n in storing.nodes if n.certain and not n.leaf][:1]
             yield self.fault(
                 file, node,
                 f"`self.{name}` keeps `{what}` of every batch with its graph until the epoch ends: memory grows",
-                f"append `{what}.detach()`" if isinstance(storing.value, Tensor) else "detach what is stored",
-                (next(n for n in storing.nodes if n.certain and not n.leaf).place, "graph produced here"),
+                f"append `{what}.detach()`" if tensor else "detach what is stored",
+                *made,
                 (place, "kept from here"),
-                edits=detached(file, storing),
+                edits=[WrapExpression(file.span(storing.value_expr), "", ".detach()")] if tensor else [],
             )  # fmt: skip
 
 
 def _outlives(trace: Trace, storing: Storing, step: Frame, name: str) -> bool:
     """Whether what a step stores surely has a graph, and nobody looks at the list before the epoch is over."""
-    attached = storing.grad is True and any(map(surely_attached, storing.nodes))
-    if not attached or storing.born >= step.birth:
+    attached = any(map(surely_attached, storing.nodes)) or _is_the_loss(storing, step)
+    if storing.grad is not True or not attached or storing.born >= step.birth:
         return False
     kept = {d for n in storing.nodes for d in n.descendants()}
     walked = any(_step_around(w.place) is None and not kept.isdisjoint(w.seen) for w in trace.walks)
     cls = step.function.cls if step.function is not None else None
     return not walked and cls is not None and all(m is storing.place.node for m in _mentions(cls, name))
+
+
+def _is_the_loss(storing: Storing, step: Frame) -> bool:
+    """Whether a step stores what it returns, which Lightning back-propagates, so that it surely has a graph."""
+    kept, definition = storing.value_expr, step.definition
+    cls = step.function.cls if step.function is not None else None
+    if cls is None or storing.place.frame is not step or not isinstance(kept, ast.Name):
+        return False
+    own = list(own_nodes(getattr(definition, "body", ())))
+    returned = [_loss_of(node.value) for node in own if isinstance(node, ast.Return)]
+    again = any(
+        isinstance(node, ast.Name) and node.id == kept.id and not isinstance(node.ctx, ast.Load)
+        for node in own
+        if getattr(node, "lineno", 0) >= kept.lineno
+    )
+    by_hand = any(
+        isinstance(node, ast.Attribute) and node.attr in ("automatic_optimization", "manual_backward")
+        for info in cls.mro()
+        for node in walk(info.file.tree)
+    )
+    return not again and not by_hand and bool(returned) and set(returned) == {kept.id}
+
+
+def _loss_of(returned: ast.expr | None) -> str:
+    """The variable that a training step returns as its loss, or under that name in a dict; empty for anything else."""
+    if isinstance(returned, ast.Dict):
+        entries = zip(returned.keys, returned.values, strict=True)
+        returned = next((v for k, v in entries if isinstance(k, ast.Constant) and k.value == "loss"), None)
+    return returned.id if isinstance(returned, ast.Name) else ""
 
 
 def _step_around(place: Place) -> Frame | None:

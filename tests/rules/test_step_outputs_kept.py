@@ -87,7 +87,53 @@ FOUND = {
     ),
 }
 
+
+def unseen(step: str, loss: str = "self.criterion(self.model(x), y)", extra: str = "") -> str:
+    """A module of a model that cannot be seen."""
+    return f"""
+class Net(pl.LightningModule):
+    def __init__(self, model, criterion):
+        super().__init__()
+        {extra or "pass"}
+        self.model, self.criterion = model, criterion
+        self.outputs = []
+
+    def training_step(self, batch, batch_idx):
+        x, y = batch
+        loss = {loss}
+        {step}
+
+    def on_train_epoch_end(self):
+        self.outputs.clear()
+"""
+
+
+KEPT = ("self.outputs.append(loss)", "self.outputs.append(loss.detach())")
+FOUND |= {
+    "the loss of a model that cannot be seen": (unseen("self.outputs.append(loss)\n        return loss"), *KEPT),
+    "the loss that a model computes itself": (
+        unseen("self.outputs.append(loss)\n        return {'loss': loss, 'y': y}", "self.model(x, y).loss"),
+        *KEPT,
+    ),
+}
+
 LEFT = {
+    "something else of a model that cannot be seen": unseen("self.outputs.append(y.mean())\n        return loss"),
+    "a loss that the step returns in no form that is known": unseen(
+        "self.outputs.append(loss)\n        return loss, y"
+    ),
+    "a loss that gets its graph later": unseen(
+        "self.outputs.append(loss)\n        loss = loss + x.sum()\n        return loss"
+    ),
+    "one of two losses": unseen(
+        "self.outputs.append(loss)\n        if y is None:\n            return x.mean()\n        return loss"
+    ),
+    "a loss that the module back-propagates by hand": unseen(
+        "self.outputs.append(loss)\n        return loss", extra="self.automatic_optimization = False"
+    ),
+    "a loss without gradients": unseen(
+        "with torch.no_grad():\n            self.outputs.append(loss.clone())\n        return loss"
+    ),
     "detached": module("self.outputs.append(loss.detach())"),
     "a number": module("self.outputs.append(loss.item())"),
     "without gradients": module("with torch.no_grad():\n            self.outputs.append(F.mse_loss(self(x), x))"),
