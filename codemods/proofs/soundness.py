@@ -144,10 +144,11 @@ def _keepers(node: Node, clock: int) -> Iterator[Node]:
     for child in node.children:
         if child.birth > clock:
             continue
-        if child.saves and (child.kind is NodeKind.OP or child.label in MODULES_WITH_PARAMETERS | LOSS_MODULES):
-            yield child
-        elif child.kind is NodeKind.OP and (child.label == "getitem" or child.label in SHARING_MEMORY):
+        if child.kind is NodeKind.OP and (child.label == "getitem" or child.label in SHARING_MEMORY):
+            # of what it is taken from, it keeps the index alone
             yield from _keepers(child, clock)
+        elif child.saves and (child.kind is NodeKind.OP or child.label in MODULES_WITH_PARAMETERS | LOSS_MODULES):
+            yield child
 
 
 def _late(walk: Walk) -> Iterator[tuple[Site, bool]]:

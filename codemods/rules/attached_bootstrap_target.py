@@ -32,6 +32,9 @@ _JOINING = words("add sub rsub neg sum mean cat concat concatenate stack hstack 
 _SHAPES = (SAVES_NOTHING | KEEPS_SHAPE) - _JOINING
 """Operations that give one tensor another shape, type or place."""
 
+_ELEMENTS = frozenset(("setitem", "getitem", ""))
+"""Elements are written and read; without a name: what shares memory with a tensor that was written to."""
+
 _OF_ACTIONS = frozenset(("max", "amax", "min", "amin", "gather", "minimum", "maximum", "logsumexp"))
 """What picks or joins the values of actions."""
 
@@ -96,7 +99,7 @@ class AttachedBootstrapTarget(SiteRule):
 
     def _own(self, trace: Trace, walk: Walk, found: _Comparison) -> tuple[str, str] | None:
         """The network that this loss trains computes the target."""
-        if not found.bootstraps:
+        if found.discounted is None:
             return None
         shared = _weights(found.target) & _weights(found.prediction)
         trained = any(
@@ -124,7 +127,7 @@ class AttachedBootstrapTarget(SiteRule):
         if any(_speaks_against(mark, weights) for mark in trace.marks):
             return None
         written = [m for m in trace.marks if m.kind in _COPIES and m.of is not None and not weights.isdisjoint(m.of)]
-        if not found.bootstraps and not written:
+        if found.discounted is None and not written:
             return None
         return (
             "this target is attached to a network that no optimizer updates: backward computes gradients for it that "
@@ -136,13 +139,13 @@ class AttachedBootstrapTarget(SiteRule):
 @dataclass(frozen=True, eq=False, slots=True)
 class _Comparison:
     """A ``node`` that compares ``prediction`` with ``target``; ``source`` is the network's output in the target, and
-    ``bootstraps`` tells that the target is a discounted value of it and something more."""
+    ``discounted`` the sum of a discounted value of it and something more, None where the target is none."""
 
     node: Node
     prediction: Node
     target: Node
     source: Node
-    bootstraps: bool
+    discounted: Node | None
 
 
 def _comparisons(walk: Walk, acting: bool) -> Iterator[_Comparison]:
@@ -154,13 +157,19 @@ def _comparisons(walk: Walk, acting: bool) -> Iterator[_Comparison]:
         if len(sides) != 2 or (label in ("Sub", "sub") and not _measured(node, walk)):
             continue
         for target, prediction in (sides, sides[::-1]):
-            if any(opaque(n) for n in target.ancestors()) or prediction in set(target.ancestors()):
+            if any(opaque(n) for n in target.ancestors()) or _computed_of(target, prediction):
                 continue
-            source = _bootstrap(target, prediction, acting)
-            if source is not None:
-                yield _Comparison(node, prediction, target, source, True)
+            bootstrap = _bootstrap(target, prediction, acting)
+            if bootstrap is not None:
+                yield _Comparison(node, prediction, target, *bootstrap)
             elif (source := _output(target)) is not None and label not in ("Sub", "sub"):
-                yield _Comparison(node, prediction, target, source, False)
+                yield _Comparison(node, prediction, target, source, None)
+
+
+def _computed_of(target: Node, prediction: Node) -> bool:
+    """Whether a target is computed of the prediction; elements that are copied from it, and so differ by nothing, do
+    not count."""
+    return any(prediction in set(one.ancestors()) for one in _options(target) if one is not prediction)
 
 
 def _measured(difference: Node, walk: Walk) -> bool:
@@ -176,9 +185,9 @@ def _distance(node: Node) -> bool:
     return node.operation in _DISTANCES and len({*node.parents}) == 1
 
 
-def _bootstrap(target: Node, prediction: Node, acting: bool) -> Node | None:
-    """The value that is discounted in ``reward + gamma * value``, where an environment, actions or the end of episodes
-    show that it is one."""
+def _bootstrap(target: Node, prediction: Node, acting: bool) -> tuple[Node, Node] | None:
+    """The value that is discounted in ``reward + gamma * value`` and that sum, where an environment, actions or the end
+    of episodes show that it is one."""
     for node in _options(target):
         if node.operation not in ("Add", "add", "Sub") or len(node.parents) != 1:
             continue
@@ -195,7 +204,7 @@ def _bootstrap(target: Node, prediction: Node, acting: bool) -> Node | None:
                 break
             inner = _first(inner)
         if factors and picked and _weights(inner):
-            return inner
+            return inner, node
     return None
 
 
@@ -205,12 +214,14 @@ def _first(node: Node) -> Node:
 
 
 def _options(node: Node) -> Iterator[Node]:
-    """What a node may be, without what only gives it another shape."""
-    stack = [node]
+    """What a node or an element of it may be, without what only gives it another shape."""
+    stack, seen = [node], {node}
     while stack:
         one = stack.pop()
-        if one.kind is NodeKind.PHI or (one.kind is NodeKind.OP and one.label in _SHAPES | {"setitem"} and one.parents):
-            stack.extend(p for p in one.parents if not p.leaf)
+        if one.kind is NodeKind.PHI or (one.kind is NodeKind.OP and one.label in _SHAPES | _ELEMENTS and one.parents):
+            more = [p for p in one.parents if not p.leaf and p not in seen]
+            seen.update(more)
+            stack.extend(more)
         else:
             yield one
 
@@ -264,12 +275,19 @@ def _stands(found: _Comparison) -> Place | None:
 
 
 def _cut(trace: Trace, found: _Comparison) -> list[Edit]:
-    """The edit that detaches a target where torch computes it, in the function that compares."""
-    place, file = found.target.place, found.target.place.frame.file
+    """The edit that detaches a target where torch computes it, in the function that compares; of one whose elements are
+    written one by one, the value that is written."""
+    cut = found.target
+    if cut.operation in _ELEMENTS and found.discounted is not None:
+        cut = found.discounted
+        others = [one for one in _options(found.target) if one is not found.prediction]
+        if any(one.place.node is not cut.place.node for one in others):
+            return []
+    place, file = cut.place, cut.place.frame.file
     made = place.node
     if place.frame is not found.node.place.frame or not isinstance(made, ast.expr):
         return []
-    layer = found.target.kind is NodeKind.MODULE and found.target.operation not in TUPLE_OUTPUT
+    layer = cut.kind is NodeKind.MODULE and cut.operation not in TUPLE_OUTPUT
     if not (isinstance(made, ast.BinOp) or layer or trace.called.get(made, "").startswith("torch.")):
         return []
     return [WrapExpression(file.span(made), "", ".detach()")]

@@ -6,8 +6,10 @@ import ast
 from collections.abc import Iterable
 
 from codemods.graph.model.facts.gradients import GRAD_OFF, GRAD_SWITCH
+from codemods.graph.model.facts.layers import LOSS_MODULES
+from codemods.graph.model.kinds import NodeKind
 from codemods.graph.model.program import ParsedFile
-from codemods.graph.model.trace import Trace
+from codemods.graph.model.trace import Ran, Trace
 from codemods.proofs.bindings import bound_around
 from codemods.proofs.observations import Observation
 from codemods.proofs.reach import through_phi
@@ -26,6 +28,12 @@ _PURE = words(
 
 _MOVING = ("to", "cuda")
 
+_LOSSES = words(
+    "cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss kl_div binary_cross_entropy "
+    "binary_cross_entropy_with_logits"
+)
+"""Functions that compare two tensors (docs: torch.nn.functional)."""
+
 
 class ResultDropped(SiteRule):
     """A tensor's method that returns a new tensor, called as a statement: what it returns is dropped.
@@ -35,9 +43,10 @@ class ResultDropped(SiteRule):
     or, for ``detach``, with the graph still held and gradients still flowing.
 
     Left alone: modules, whose ``to``, ``cuda`` and ``float`` work in place; whatever is not proven to be a tensor at
-    every run of the line (batches of a loader may be objects that move themselves); tensors that were made in the
-    statement itself, as to wake a device up; names that nobody reads afterwards; statements that try something
-    (``try``) or repeat it to be timed; the last line of a notebook's cell, which shows it.
+    every run of the line (batches of a loader may be objects that move themselves, but not what a loss of torch takes);
+    tensors that were made in the statement itself, as to wake a device up; names that nobody reads afterwards;
+    statements that try something (``try``) or repeat it to be timed; the last line of a notebook's cell, which shows
+    it.
 
     The rewrite: ``x = x.to(device)``, for the methods that move (``to``, ``cuda``) and variables of the function around
     the statement.
@@ -45,7 +54,8 @@ class ResultDropped(SiteRule):
     Advice: make a parameter, or another leaf that asks for gradients, on its device and in its type from the start:
     what ``to`` returns of it is no leaf, so that its ``.grad`` stays None and no optimizer takes it. Keep the result of
     any other method, ``x = x.float()``, or call the one that works in place (``detach_``, ``clamp_``): which of the two
-    was meant is not written there.
+    was meant is not written there. Where only a later loss shows that it is a tensor, move what it is compared with as
+    well.
 
     Promise: behaviour. What runs on one device does so as before; what was meant to move does.
 
@@ -66,10 +76,10 @@ class ResultDropped(SiteRule):
             seen.add(call)
             if call.func.attr not in _PURE:
                 continue
-            file = ran.frame.file
+            file, seen_to_be = ran.frame.file, trace.called.get(call) == f"torch.Tensor.{call.func.attr}"
             if (
                 not trace.complete
-                or trace.called.get(call) != f"torch.Tensor.{call.func.attr}"
+                or not (seen_to_be or _compared(trace, ran, call))
                 or file.path.endswith(".ipynb")
                 or under(file, ran.statement, ast.Try)
                 or not _read_later(file, ran.statement, call.func.value)
@@ -84,8 +94,38 @@ class ResultDropped(SiteRule):
                 file, call,
                 f"`{ast.unparse(call)}` returns a new tensor, which is dropped here; `{name}` stays as it is{why}",
                 f"make `{name}` so from the start" if leaf else f"write `{name} = {ast.unparse(call)}`{where}",
-                edits=[] if leaf or cuts else _kept(file, ran.statement, call),
+                edits=[] if leaf or cuts or not seen_to_be else _kept(file, ran.statement, call),
             )  # fmt: skip
+
+
+def _compared(trace: Trace, ran: Ran, call: ast.Call) -> bool:
+    """Whether a loss of torch takes the variable later, as it takes nothing but tensors."""
+    assert isinstance(call.func, ast.Attribute)
+    tensor, file = call.func.value, ran.frame.file
+    if not isinstance(tensor, ast.Name):
+        return False
+    uses = [
+        node.place.node
+        for node in trace.nodes
+        if node.place.frame is ran.frame
+        and (
+            (node.kind is NodeKind.MODULE and node.operation in LOSS_MODULES)
+            or (node.kind is NodeKind.OP and node.operation in _LOSSES)
+        )
+    ]
+    lines = [
+        use.lineno
+        for use in uses
+        if isinstance(use, ast.Call) and any(isinstance(arg, ast.Name) and arg.id == tensor.id for arg in use.args)
+    ]
+    last = min((line for line in lines if line > call.lineno), default=0)
+    return last > 0 and not any(
+        isinstance(node, ast.Name)
+        and node.id == tensor.id
+        and not isinstance(node.ctx, ast.Load)
+        and call.lineno <= node.lineno <= last
+        for node in walk(scope(file, call))
+    )
 
 
 def _of_a_leaf(trace: Trace, file: ParsedFile, call: ast.Call) -> bool:

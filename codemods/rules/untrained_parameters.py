@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator
 from codemods.graph.model.facts.layers import MODULES_WITH_PARAMETERS, MODULES_WITHOUT_PARAMETERS
 from codemods.graph.model.kinds import WalkKind
 from codemods.graph.model.nodes import Frame, Node, Place
-from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Instance
 from codemods.proofs.blocks import suites_around
 from codemods.proofs.observations import Observation
-from codemods.proofs.syntax import DEFINITIONS
+from codemods.proofs.syntax import DEFINITIONS, is_own
 from codemods.proofs.turns import loops_around
 from codemods.rules._sites import SiteRule, everywhere, written
 from codemods.source.gates import form
@@ -180,9 +180,11 @@ def _given(file: ParsedFile, inner: ast.AST, name: str) -> list[ast.Assign | ast
     return found
 
 
-_REGISTERING = words(
-    "add_module register_module register_parameter setattr __setattr__ _modules __dict__ parameters named_parameters "
-    "children modules state_dict vars grad data"
+_OWN = words("parameters named_parameters children modules state_dict")
+"""What a module gives of the layers that it knows."""
+
+_REGISTERING = _OWN | words(
+    "add_module register_module register_parameter setattr __setattr__ _modules __dict__ vars grad data"
 )
 """A class that uses one of these names may pass on its parameters, or train them, by itself."""
 
@@ -195,7 +197,9 @@ def _only_read_within(trace: Trace, file: ParsedFile, statement: ast.stmt, name:
     for node in walk(own):
         word = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
         word = node.name if isinstance(node, DEFINITIONS) else word
-        if word in _REGISTERING or trace.called.get(node, "").startswith("torch.optim."):
+        if word in _REGISTERING and not _asks_itself(file, node):
+            return False
+        if trace.called.get(node, "").startswith("torch.optim."):
             return False
         if isinstance(node, ast.Attribute) and node.attr == name and not _gone_through(file, node):
             return False
@@ -205,6 +209,13 @@ def _only_read_within(trace: Trace, file: ParsedFile, statement: ast.stmt, name:
         or (isinstance(node, ast.Constant) and node.value == name)
         for _, node in everywhere(trace)
     )
+
+
+def _asks_itself(file: ParsedFile, node: ast.AST) -> bool:
+    """Whether a method asks its own module for the layers that it knows."""
+    if not isinstance(node, ast.Attribute) or node.attr not in _OWN or not isinstance(node.ctx, ast.Load):
+        return False
+    return is_own(node, receiver_name(file.enclosing(node, *DEFINITIONS)))
 
 
 def _gone_through(file: ParsedFile, node: ast.Attribute) -> bool:
@@ -244,9 +255,11 @@ def _moved_within(file: ParsedFile, statement: ast.Assign, made: ast.Call) -> li
         f"{one.arg}={written(file, one.value)}" if one.arg else f"**{written(file, one.value)}"
         for one in outer.keywords
     ]
+    data = _data(made)
+    assert data is not None
     return [
         KeepPart(file.span(outer), file.span(made)),
-        WrapExpression(file.span(made.args[0]), "", f".{outer.func.attr}({', '.join(given)})"),
+        WrapExpression(file.span(data), "", f".{outer.func.attr}({', '.join(given)})"),
     ]
 
 
@@ -342,7 +355,12 @@ def _moved(statement: ast.Assign) -> ast.Call | None:
     if not isinstance(outer, ast.Call) or not isinstance(outer.func, ast.Attribute) or outer.func.attr not in _MOVING:
         return None
     made = outer.func.value
-    return made if isinstance(made, ast.Call) and made.args else None
+    return made if isinstance(made, ast.Call) and _data(made) is not None else None
+
+
+def _data(made: ast.Call) -> ast.expr | None:
+    """What a parameter is made of, None where that is not written in the call."""
+    return made.args[0] if made.args else next((k.value for k in made.keywords if k.arg == "data"), None)
 
 
 def _trainable(made: ast.Call) -> bool:
@@ -350,7 +368,7 @@ def _trainable(made: ast.Call) -> bool:
     asked = [*made.args[1:2], *(k.value for k in made.keywords if k.arg == "requires_grad")]
     if any(not isinstance(flag, ast.Constant) or flag.value is not True for flag in asked):
         return False
-    for node in walk(made.args[0]):
+    for node in walk(_data(made) or made):
         if isinstance(node, ast.keyword) and node.arg in ("device", "dtype"):
             return False
         if isinstance(node, ast.Attribute) and node.attr in _MOVING:

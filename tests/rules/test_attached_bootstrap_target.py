@@ -118,6 +118,35 @@ FOUND = {
             learn(F.mse_loss(q, y))
         """,
         "y[torch.arange(8), a.squeeze(1)] = r.squeeze(1) + gamma * torch.max(other(s2), 1)[0]",
+        "y[torch.arange(8), a.squeeze(1)] = (r.squeeze(1) + gamma * torch.max(other(s2), 1)[0]).detach()",
+    ),
+    "a copy of the prediction, one value after the other": (
+        """
+        for _ in range(50):
+            s, a, r, s2, done = batch()
+            pred = net(s)
+            y = pred.clone()
+            for i in range(len(done)):
+                new = r[i]
+                if not done[i]:
+                    new = r[i] + gamma * torch.max(net(s2[i]))
+                y[i][torch.argmax(a[i]).item()] = new
+            learn(F.mse_loss(y, pred))
+        """,
+        "y[i][torch.argmax(a[i]).item()] = new",
+        "new = (r[i] + gamma * torch.max(net(s2[i]))).detach()",
+    ),
+    "a copy of the prediction with one value": (
+        """
+        for _ in range(50):
+            s, a, r, s2, done = batch()
+            pred = net(s[0])
+            y = pred.clone()
+            y[0] = r[0] + gamma * torch.max(net(s2[0]))
+            learn(F.mse_loss(pred, y))
+        """,
+        "y[0] = r[0] + gamma * torch.max(net(s2[0]))",
+        "y[0] = (r[0] + gamma * torch.max(net(s2[0]))).detach()",
     ),
     "a teacher that was loaded": (
         """
@@ -155,6 +184,28 @@ FOUND = {
 }
 
 LEFT = {
+    "a copy of the prediction with a detached value": """
+        for _ in range(50):
+            s, a, r, s2, done = batch()
+            pred = net(s[0])
+            y = pred.clone()
+            y[0] = r[0] + gamma * torch.max(net(s2[0])).detach()
+            learn(F.mse_loss(pred, y))
+        """,
+    "a copy of the prediction with what is computed of it": """
+        for _ in range(50):
+            s, a, r, s2, done = batch()
+            pred = net(s[0])
+            y = pred.clone()
+            y[0] = r[0] + gamma * torch.max(pred)
+            learn(F.mse_loss(pred, y))
+        """,
+    "a copy of the prediction": """
+        for _ in range(50):
+            s, a, r, s2, done = batch()
+            pred = net(s[0])
+            learn(F.mse_loss(pred, pred.clone()))
+        """,
     "detached": """
         for _ in range(50):
             s, a, r, s2, done = batch()

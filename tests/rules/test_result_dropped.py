@@ -58,6 +58,26 @@ FOUND = {
         "weights.to(device)",
         "weights = weights.to(device)",
     ),
+    "what a loss takes": (
+        """
+        from elsewhere import loader
+        for x, y in loader:
+            x.to(device)
+            y.to(device)
+            learn(criterion(net(x), y))
+        """,
+        "y.to(device)",
+    ),
+    "what a function of torch compares": (
+        """
+        from elsewhere import loader
+        for batch in loader:
+            x, y = batch
+            y.cuda()
+            learn(nn.functional.cross_entropy(net(x), y))
+        """,
+        "y.cuda()",
+    ),
     "one of several": (
         """
         for x, y in batches():
@@ -253,6 +273,25 @@ LEFT = {
             except RuntimeError:
                 break
             learn(criterion(net(x), y))
+        """,
+    "what a loader gives may move itself, and its labels do not": """
+        from elsewhere import loader
+        for x, y in loader:
+            x.to(device)
+            learn(net(x).sum())
+        """,
+    "what is bound anew before a loss takes it": """
+        from elsewhere import loader
+        for x, y in loader:
+            y.to(device)
+            y = torch.zeros(16, 2)
+            learn(criterion(net(x), y))
+        """,
+    "a loss that cannot be seen": """
+        from elsewhere import loader, loss_of
+        for x, y in loader:
+            y.to(device)
+            learn(loss_of(net(x), y))
         """,
     "what a loader gives may move itself": """
         from elsewhere import dataset

@@ -40,6 +40,9 @@ FOUND = {
     "self.scale = torch.nn.parameter.Parameter(torch.ones(2), requires_grad=True).double()": (
         "self.scale = torch.nn.parameter.Parameter(torch.ones(2).double(), requires_grad=True)"
     ),
+    "self.scale = nn.Parameter(data=torch.ones(2), requires_grad=True).to(device)": (
+        "self.scale = nn.Parameter(data=torch.ones(2).to(device), requires_grad=True)"
+    ),
 }
 
 LEFT = (
@@ -50,6 +53,8 @@ LEFT = (
     "self.scale = nn.Parameter(torch.ones(2, device='cuda')).cuda()",
     "self.scale = nn.Parameter(nn.Parameter(torch.ones(2)).to(device))",
     "self.scale = nn.Parameter(torch.ones(2)).to(device); self.scale = nn.Parameter(self.scale)",
+    "self.scale = nn.Parameter(data=torch.ones(2, dtype=torch.float16)).double()",
+    "self.scale = nn.Parameter(**{'data': torch.ones(2)}).to(device)",
     "self.scale = torch.ones(2).to(device)",
     "scale = nn.Parameter(torch.ones(2)).to(device); self.register_buffer('scale', scale)",
 )
@@ -89,6 +94,20 @@ FOUND_LAYERS = {
         layers("self.layers = [nn.Linear(4, 4), nn.Linear(4, 4)]", "x = self.layers[1](self.layers[0](x))"),
         "self.layers = [nn.Linear(4, 4), nn.Linear(4, 4)]",
         "self.layers = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])",
+    ),
+    "of a module that saves what it knows": (
+        layers(COMPREHENSION, more="def save(self):\n        torch.save(self.state_dict(), 'net.pt')"),
+        COMPREHENSION,
+        "self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])",
+    ),
+    "begun with one, and counted": (
+        layers(
+            "self.layers = [nn.Linear(4, 4)]\n        for i in range(3): self.layers.append(nn.Linear(4, 4))",
+            "for i in range(len(self.layers)): x = self.layers[i](x)",
+            more="def count(self):\n        return sum(p.numel() for p in self.parameters())",
+        ),
+        "self.layers = [nn.Linear(4, 4)]",
+        "self.layers = nn.ModuleList([nn.Linear(4, 4)])",
     ),
     "a dict": (
         layers("self.layers = {'a': nn.Linear(4, 4)}", "x = self.layers['a'](x)"),
@@ -151,6 +170,12 @@ LEFT_LAYERS = {
     "parameters of its own": layers(
         COMPREHENSION,
         more="def parameters(self):\n        return [p for l in self.layers for p in l.parameters()]",
+    ),
+    "saved one by one": layers(
+        COMPREHENSION, more="def save(self):\n        return [layer.state_dict() for layer in self.layers]"
+    ),
+    "what it gives is replaced": layers(
+        COMPREHENSION + "\n        self.parameters = lambda: [p for l in self.layers for p in l.weight]"
     ),
     "trained by hand": layers(
         COMPREHENSION, more="def learn(self):\n        for l in self.layers: l.weight.data -= 0.1 * l.weight.grad"
