@@ -6,7 +6,7 @@ import queue
 import threading
 from pathlib import Path
 
-from codemods.analysis.pool import cores
+from codemods.analysis.workers import cores
 from codemods.batch.campaign.settings import Campaign
 from codemods.batch.executors import Doing, Executor, received
 from codemods.batch.places import Places
