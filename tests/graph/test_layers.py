@@ -88,3 +88,19 @@ def test_what_a_known_model_makes_without_recording_is_data(code: str, data: boo
     value = made.value("out")
     assert value is not None
     assert (made.graph("out") == "free" and not unseen(made, "out")) is data
+
+
+def test_a_forward_hook_gets_what_each_forward_gives_and_nothing_before() -> None:
+    found = run(
+        """
+        kept = []
+        def hook(module, inputs, output):
+            kept.append(output)
+        net.register_forward_hook(hook)
+        net(x)
+        kept[0].sum().backward()
+        """
+    )
+    (walk,) = found.trace.walks
+    assert [node.operation for node in walk.seen if not node.leaf] == ["sum", "Linear"]
+    assert len(found.trace.storings) == 1

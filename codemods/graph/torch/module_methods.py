@@ -234,9 +234,9 @@ def register_hook(engine: Layers, module: Value, name: str, args: Arguments, at:
     """``module.register_..._hook(function)``."""
     engine.mark(Marked.MODULE_HOOK, at)
     before = name == "register_forward_pre_hook"
-    if not before:
+    if not before and name != "register_forward_hook":
         engine.run_callbacks(args, at)
-    if (before or name == "register_forward_hook") and args.all():
+    elif args.all():
         engine.hooks.append(
             Hook(getattr(module, "oid", 0), getattr(module, "leaf", None), args.all()[0], before=before)
         )
