@@ -77,7 +77,7 @@ class MissingZeroGrad(Rule):
         trail.append((step.place.path, step.place.line, "the step is taken with them here"))
         touching = [m for m in trace.marks if _touches(m, step) and _inside(m, step)]
         if touching:
-            cleared = [m for m in touching if clears(m)]
+            cleared = [m for m in touching if clears(m)] if not all(map(_wrapped, walks)) else []
             if cleared and len(cleared) == len(touching) and all(_other_branch(m, step) for m in cleared):
                 trail.append((cleared[0].place.path, cleared[0].place.line, "cleared here, on another branch"))
                 yield self.seen(file, anchor, Shows.BRANCH, optimizer=name, trail=trail)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from codemods.graph.model.nodes import Value
+from codemods.graph.model.kinds import FunctionKind
+from codemods.graph.model.nodes import Frame, Value
 
 
 @dataclass(eq=False, slots=True)
@@ -48,3 +49,22 @@ class Arguments:
     def empty(self) -> bool:
         """Whether nothing at all is given."""
         return not (self.positional or self.keywords or self.more)
+
+
+def given_for(frame: Frame, name: str) -> ast.expr | None:
+    """The expression that the call of ``frame`` gives to the parameter ``name``."""
+    call = frame.call.node if frame.call is not None else None
+    definition = frame.definition
+    if not isinstance(call, ast.Call) or frame.function is None:
+        return None
+    if not isinstance(definition, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return None
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    names = [a.arg for a in (*definition.args.posonlyargs, *definition.args.args)]
+    if name not in names or any(isinstance(a, ast.Starred) for a in call.args):
+        return None
+    bound = frame.receiver is not None and frame.function.kind is not FunctionKind.STATIC_METHOD
+    at = names.index(name) - (1 if bound else 0)
+    return call.args[at] if 0 <= at < len(call.args) else None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import replace
 
+from codemods.graph.model.arguments import given_for
 from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.trace import Accumulation
@@ -52,6 +54,8 @@ class Growing(Operators):
             self._note_sums_in_turns(target, expression, value)
             return
         self.note_entries(target, expression)
+        if isinstance(expression, ast.Call):
+            self._note_sum_of_call(target, expression, {place_text(target), *also})
         begun: list[ast.expr] = []
         if isinstance(expression, ast.IfExp):
             # mean = loss if mean is None else 0.9 * mean + 0.1 * loss
@@ -77,6 +81,37 @@ class Growing(Operators):
         known = alone and made_of is expression and isinstance(made_of, ast.BinOp)
         events = self.trace.accumulations if known else self.trace.growths
         events.append(Accumulation(self.place(made_of), target, old, added, value, carrier, self.s.grad, parts))
+
+    def note_returned(self, expression: ast.expr, value: Value) -> None:
+        """``return old + new``: a sum grows where the caller puts it in place of what it gave for ``old``."""
+        call, sum_ = self.frame.call, self._sum_in(expression)
+        if call is None or sum_ is None or not self.nodes_of(value):
+            return
+        terms = self._terms(sum_)
+        written = (n for n in ast.walk(self.frame.definition or sum_) if isinstance(n, ast.Name))
+        rebound = {n.id for n in written if not isinstance(n.ctx, ast.Load)}
+        known = [one for one in self.returned_sums.get(call.node, ()) if one.place.frame is self.frame]
+        for mine in terms:
+            old = self.values.get(mine)
+            others = [t for t in terms if t is not mine]
+            added = self.one_of([v for t in others if (v := self.values.get(t)) is not None])
+            if old is None or added is None:
+                continue
+            parts = tuple(part for t in others for part in self.parts_of(t))
+            known += [
+                Accumulation(self.place(sum_), name, old, added, value, None, self.s.grad, parts)
+                for name in ast.walk(mine)
+                if isinstance(name, ast.Name) and self._factor(mine, {name.id}) and name.id not in rebound
+            ]
+        self.returned_sums[call.node] = known
+
+    def _note_sum_of_call(self, target: ast.expr, call: ast.Call, texts: set[str]) -> None:
+        """``total = add(total, loss)``, where ``add`` returns the sum of both."""
+        for one in self.returned_sums.pop(call, ()):
+            assert isinstance(one.target, ast.Name)
+            given = given_for(one.place.frame, one.target.id)
+            if given is not None and place_text(given) in texts:
+                self.trace.growths.append(replace(one, target=target, carrier=self.carrier(target)))
 
     def note_entries(self, container: ast.expr, *expressions: ast.expr) -> None:
         """``sums = {**sums, "a": sums["a"] + loss}``: what lies under a name grows, too."""

@@ -60,6 +60,8 @@ class Statements(Branches):
         value = self.evaluate(s.value) if s.value is not None else NONE
         if self.raises_here:
             return
+        if s.value is not None:
+            self.note_returned(s.value, value)
         self.returns.append((self.s, value))
         self.dead = True
 

@@ -16,7 +16,7 @@ from codemods.graph.model.memo import Memo
 from codemods.graph.model.nodes import Frame, Node, Place, Unseen, Value
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.state import State
-from codemods.graph.model.trace import Mark, Trace
+from codemods.graph.model.trace import Accumulation, Mark, Trace
 from codemods.graph.model.values import (
     TEXT,
     Const,
@@ -73,6 +73,9 @@ class Core:
         """Of functions, and of methods: whether they only compute."""
         self.values: dict[ast.expr, Value] = {}
         """What each expression gave when it was evaluated last."""
+        self.returned_sums: dict[ast.AST, list[Accumulation]] = {}
+        """What a call may have let grow by the sum that it returned last: one for each parameter among its terms, which
+        is the target."""
         self.walked_at: set[ast.expr] = set()
         """Expressions that made something a backward came to, which proved that it has a graph."""
         self.perhaps_off: set[Node] = set()

@@ -10,8 +10,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from codemods.graph.model.kinds import CarrierKind, FunctionKind, NodeKind, UseKind, WalkKind
-from codemods.graph.model.nodes import Carrier, Frame, Node, Place, Use, Value
+from codemods.graph.model.arguments import given_for
+from codemods.graph.model.kinds import CarrierKind, NodeKind, UseKind, WalkKind
+from codemods.graph.model.nodes import Carrier, Node, Place, Use, Value
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import nodes_of
 from codemods.proofs.kept.earlier import Earlier
@@ -184,7 +185,7 @@ class Judge:
             bound = self.run.earlier.stores.get(Carrier(CarrierKind.LOCAL, frame.fid, expression.id), [])
             if not bound or any(n is not node or p.frame is frame for _, n, p in bound):
                 break
-            given = _argument(frame, expression.id)
+            given = given_for(frame, expression.id)
             if given is None or any(frame.birth <= w.place.clock <= frame.end for w in node.walks):
                 break
             inner = replace(
@@ -333,23 +334,6 @@ def _asks_for_history(use: Use) -> bool:
 
 def _callee(place: Place) -> str:
     return ast.unparse(place.node.func) if isinstance(place.node, ast.Call) else "a call"
-
-
-def _argument(frame: Frame, name: str) -> ast.expr | None:
-    """The expression that the call of ``frame`` gives to the parameter ``name``."""
-    call = frame.call.node if frame.call is not None else None
-    definition = frame.definition
-    if not isinstance(call, ast.Call) or not isinstance(definition, DEFINITIONS) or frame.function is None:
-        return None
-    for keyword in call.keywords:
-        if keyword.arg == name:
-            return keyword.value
-    names = [a.arg for a in (*definition.args.posonlyargs, *definition.args.args)]
-    if name not in names or any(isinstance(a, ast.Starred) for a in call.args):
-        return None
-    bound = frame.receiver is not None and frame.function.kind is not FunctionKind.STATIC_METHOD
-    at = names.index(name) - (1 if bound else 0)
-    return call.args[at] if 0 <= at < len(call.args) else None
 
 
 def _names(code: ast.AST) -> Iterator[str]:

@@ -36,7 +36,7 @@ from codemods.proofs.kept.uses import (
 from codemods.proofs.observations import Shows
 from codemods.proofs.reach import through_phi
 from codemods.proofs.sums import Means
-from codemods.proofs.syntax import DEFINITIONS, LOOPS
+from codemods.proofs.syntax import DEFINITIONS, LOOPS, own_nodes
 from codemods.source import walking
 
 Parts = tuple[tuple[ast.expr, Value], ...]
@@ -157,8 +157,12 @@ class Places:
     def _never_reset(self, event: Accumulation, attached: list[Node]) -> bool:
         """Whether nothing assigns the target anew in the loop whose turns are the steps."""
         around = self.run.loop_around(event.place, attached)
-        frame = event.place.frame
-        if around is None or not any(around[2] is loop for loop, _ in event.place.loops):
+        place = event.place
+        if isinstance(place.statement, ast.Return) and place.frame.call is not None:
+            # total = add(total, loss)
+            place = place.frame.call
+        frame = place.frame
+        if around is None or not any(around[2] is loop for loop, _ in place.loops):
             return False
         if not isinstance(event.target, ast.Name) or not isinstance(event.old, (Const, Plain, Join)):
             return False
@@ -168,7 +172,7 @@ class Places:
             for n in walking.walk(around[2])
             if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
         ]
-        return all(frame.file.parent(n) is event.place.statement for n in stores)
+        return all(frame.file.parent(n) is place.statement for n in stores)
 
     # containers
 
@@ -286,7 +290,12 @@ def _verb(event: Accumulation) -> str:
 
 
 def _takes_tensors(event: Accumulation) -> bool:
-    """Whether the sum is made by a function, which may ask for tensors as ``torch.lerp`` does."""
+    """Whether the sum is made by a function, which may ask for tensors as ``torch.lerp`` does, also on other paths than
+    the one that makes it."""
+    if isinstance(event.place.statement, ast.Return):
+        definition = event.place.frame.definition
+        inside = own_nodes(definition.body) if isinstance(definition, DEFINITIONS) else ()
+        return sum(isinstance(n, ast.Return) for n in inside) > 1
     return isinstance(event.place.node, ast.Call)
 
 
