@@ -59,11 +59,12 @@ class SurplusRetainGraph(Rule):
     seen; a loss or an intermediate that reaches code that cannot be seen (returned to an unseen caller, read
     through ``grad_fn``), or may lie under any key of a container; the backward of an ``autograd.Function``.
 
-    Advice: the class of a model cannot be seen and might carry the graph itself; an argument that nobody in the tree
-    passes, or something unseen that two losses share, might bring a graph; the graph stays on an object whose method
-    nobody in the tree calls; a later backward uses what cannot be seen; part of the graph lies where it is not known;
-    hooks of modules may keep activations; the flag comes out of a dictionary, a partial function or a parameter; the
-    run was too long to be looked at to its end.
+    Advice: the loss comes from code that cannot be seen, and no other backward does; the class of a model cannot be
+    seen and might carry the graph itself; an argument that nobody in the tree passes, or something unseen that two
+    losses share, might bring a graph; the graph stays on an object whose method nobody in the tree calls; a later
+    backward uses what cannot be seen; part of the graph lies where it is not known; hooks of modules may keep
+    activations; the flag comes out of a dictionary, a partial function or a parameter; the run was too long to be
+    looked at to its end.
 
     Promise: exact. The graph is only freed earlier. Repair where the argument is ``retain_variables=``, which is
     refused today.
@@ -163,7 +164,8 @@ class _Judge:
     def judge(self, index: int, walk: Walk) -> tuple[Shows, str]:
         """``fault`` (surplus), ``needed``, ``advice`` or ``unsure``, and why."""
         graph = [n for n in walk.seen if n.kind not in _KINDS]
-        if not graph or any(_orphan(n) for n in graph):
+        orphans = [n for n in graph if _orphan(n)]
+        if not graph or (orphans and not self._made_for_it(index, walk, orphans)):
             return Shows.UNSURE, "the loss comes from code that cannot be seen"
         function = walk.call.func if walk.call is not None else None
         if walk.kind is WalkKind.BACKWARD and isinstance(function, ast.Attribute) and function.attr not in _WRAPPERS:
@@ -185,6 +187,8 @@ class _Judge:
         later = enumerate(self.trace.walks[index + 1 :], index + 1)
         if made and any(_comes_from_unseen(w) and not made.isdisjoint(self.sources[i]) for i, w in later):
             return Shows.UNSURE, "gradients are computed for the result of an unseen call that both losses share"
+        if orphans:
+            return Shows.ADVICE, "the loss comes from code that cannot be seen"
         if any(later > index for later in self.blind):
             return Shows.ADVICE, "a later backward uses a graph that cannot be seen"
         if any(u.kind is UnseenKind.LOST for u in self.sources[index].values()):
@@ -192,6 +196,12 @@ class _Judge:
         if self.hooked:
             return Shows.ADVICE, "hooks of modules may keep activations"
         return self._doubts(walk, graph, index)
+
+    def _made_for_it(self, index: int, walk: Walk, orphans: list[Node]) -> bool:
+        """Whether calls that cannot be seen made the loss, and no other backward goes through anything unseen."""
+        made = all(any(o.kind is UnseenKind.CALL for o in _unseen(n)) for n in orphans)
+        later = [self.trace.walks[i] for i in self.blind if i > index]
+        return made and all(other.place.node is walk.place.node for other in later)
 
     def _frames(self, walk: Walk, graph: list[Node]) -> str:
         """Who may call the code around the walk again, without building the whole graph anew."""
@@ -260,7 +270,11 @@ def _frees_nothing(node: Node) -> bool:
 
 def _sources(walk: Walk) -> dict[int, Unseen]:
     """What may be graphs that cannot be seen, among all that the walked graph was computed from."""
-    return {id(o): o for node in walk.seen for o in node.shadow if isinstance(o, Unseen)}
+    return {id(o): o for node in walk.seen for o in _unseen(node)}
+
+
+def _unseen(node: Node) -> list[Unseen]:
+    return [o for o in node.shadow if isinstance(o, Unseen)]
 
 
 def _comes_from_unseen(walk: Walk) -> bool:

@@ -325,6 +325,24 @@ def test_a_branch_that_clears_beside_one_that_does_not_is_advice(tmp_path: Path)
     assert (tmp_path / "train.py").read_text().splitlines()[findings[0].span.line - 1].strip() == "loss.backward()"
 
 
+def test_an_engine_that_walks_and_steps_may_clear_for_itself(tmp_path: Path) -> None:
+    body = """
+        import sys
+        from somewhere import wrap
+        engine = wrap(net, opt)
+        for x, y in data:
+            loss = F.mse_loss(net(x), y)
+            if "--engine" in sys.argv:
+                engine.backward(loss)
+                engine.step()
+            else:
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+        """
+    assert found(tmp_path, RULE, START, body) == []
+
+
 def test_two_losses_for_two_optimizers_are_advice(tmp_path: Path) -> None:
     body = """
         critic = nn.Linear(1, 1)

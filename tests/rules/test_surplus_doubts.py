@@ -222,3 +222,59 @@ def test_gradients_of_what_must_be_there_keep_its_graph(tmp_path: Path, norm: st
     findings = found(tmp_path, RULE, START, BALANCED.format(norm=norm))
     assert [f.likely.value for f in findings if f.likely is not None] == promises
     assert all(f.promise is Promise.ADVICE for f in findings)
+
+
+UNSEEN = """
+class Trainer:
+    def __init__(self, model, optimizer, criterion, loader):
+        self.model, self.optimizer, self.criterion, self.loader = model, optimizer, criterion, loader
+
+    def fit(self):
+        for batch in self.loader:
+            self.step(batch)
+
+    def step(self, batch):
+        {losses}
+        self.optimizer.zero_grad()
+        {backward}
+        self.optimizer.step()
+"""
+LOSS = "loss = self.criterion(self.model(batch['x']), batch['y'])"
+OTHER = "other = self.criterion(self.model(batch['x']), batch['z'])"
+RETAINED = "loss.backward(retain_graph=True)"
+
+
+@pytest.mark.parametrize(
+    ("losses", "backward"),
+    [
+        (LOSS, RETAINED),
+        (LOSS.replace("loss", "self.loss", 1), "self." + RETAINED),
+        (LOSS + " * 0.5", RETAINED),
+        (LOSS, "(loss / 2).backward(retain_graph=True)"),
+    ],
+)
+def test_the_only_loss_of_a_step_that_unseen_code_makes_is_likely(tmp_path: Path, losses: str, backward: str) -> None:
+    findings = found(tmp_path, RULE, START, UNSEEN.format(losses=losses, backward=backward))
+    assert [(f.promise, f.likely) for f in findings] == [(Promise.ADVICE, Promise.EXACT)]
+
+
+@pytest.mark.parametrize(
+    ("losses", "backward"),
+    [
+        # another backward of the same step may walk what they share
+        (f"{LOSS}; {OTHER}", f"{RETAINED}; other.backward()"),
+        (f"{LOSS}; {OTHER}", f"{RETAINED}; torch.autograd.grad(other, [batch['x']])"),
+        (LOSS, f"{RETAINED}; loss.backward()"),
+        # whoever made it may walk it
+        ("loss = batch['loss']", RETAINED),
+        ("loss = self.model.loss", RETAINED),
+        (LOSS, "loss.backward(retain_graph=True, create_graph=True)"),
+    ],
+)
+def test_a_loss_that_others_may_walk_is_left_alone(tmp_path: Path, losses: str, backward: str) -> None:
+    assert found(tmp_path, RULE, START, UNSEEN.format(losses=losses, backward=backward)) == []
+
+
+def test_a_loss_that_goes_back_to_unseen_callers_is_left_alone(tmp_path: Path) -> None:
+    text = UNSEEN.format(losses=LOSS, backward=RETAINED).replace("self.step(batch)", "pass") + "        return loss\n"
+    assert found(tmp_path, RULE, START, text) == []
