@@ -89,6 +89,10 @@ class Assignments(Growing):
         elif name == "Add" and isinstance(old, Sequence):
             self.container_method(old, "extend", Arguments(None, [added]), s)
             value = old
+        elif name == "Add" and isinstance(old, Mapping):
+            # only counters can be added
+            self.container_method(old, "update", Arguments(None, [added]), s)
+            value = old
         elif name == "BitOr" and isinstance(old, Mapping):
             self.container_method(old, "__ior__", Arguments(None, [added]), s)
             value = old

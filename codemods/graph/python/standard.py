@@ -16,6 +16,7 @@ from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import (
     NONE,
     NUMBER,
+    TRUE,
     Class,
     Const,
     Function,
@@ -30,7 +31,7 @@ from codemods.graph.model.values import (
 from codemods.graph.python.builtins.classes import is_name, made_class
 from codemods.graph.python.copying import Copying
 from codemods.graph.python.unknowns import Unknowns
-from codemods.graph.run.contents import ANY, BACKING, ITEMS, REST
+from codemods.graph.run.contents import ANY, BACKING, COUNTS, ITEMS, REST
 
 _OPERATORS = {
     "add": "Add",
@@ -177,8 +178,12 @@ class Standard(Unknowns):
             queue = self.new_sequence(items[:16], self.one_of([*items[16:], *several]), kind=SequenceKind.DEQUE)
             limit = args.keywords.get("maxlen", given[1] if len(given) > 1 else NONE)
             return self.counted_as(queue if self.is_none(limit) else replace(queue, bounded=True), filled)
-        if name in ("OrderedDict", "UserDict", "Counter"):
+        if name in ("OrderedDict", "UserDict"):
             return self.make_mapping(args, at)
+        if name == "Counter":
+            counter = self.make_mapping(args, at)
+            self.s.set((counter.oid, COUNTS), TRUE)
+            return counter
         if name == "UserList":
             return self.builtin("list", args, at)
         if name == "defaultdict":

@@ -50,6 +50,9 @@ KEYS = "[keys]"
 BACKING = "[backing]"
 """Where an object of a class derived from a list or dict keeps what it holds as such."""
 
+COUNTS = "[counts]"
+"""Says of a dict that what is put in by ``update`` is added to what lies there."""
+
 ANY = "*"
 """Where an object keeps what was put on it under a name, or in a way, that cannot be seen."""
 

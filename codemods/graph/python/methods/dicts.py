@@ -10,6 +10,7 @@ from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.values import NONE, TEXT, Const, Mapping, Tuple
 from codemods.graph.python.filling import Filling
 from codemods.graph.python.methods.table import OF_DICTS
+from codemods.graph.run.contents import COUNTS
 
 
 @OF_DICTS.of("values", "items", "keys", "copy")
@@ -44,6 +45,9 @@ def _cell(given: list[Value]) -> tuple[str, object] | None:
 @OF_DICTS.of("update", "__ior__")
 def _update(engine: Filling, container: Mapping, name: str, args: Arguments, at: ast.AST) -> Value:
     engine.note_updated(at)
+    if engine.s.get((container.oid, COUNTS)) is not None and name == "update":
+        _count(engine, container, args, at)
+        return NONE
     for value in args.positional:
         engine.fill_mapping(container, value, at)
     for key, value in args.keywords.items():
@@ -59,6 +63,16 @@ def _update(engine: Filling, container: Mapping, name: str, args: Arguments, at:
             # history.update({step: loss}); what lies under a name that is always the same is replaced each time
             engine.note_storing(container, expression, engine.values[expression], name, expression)
     return NONE
+
+
+def _count(engine: Filling, container: Mapping, args: Arguments, at: ast.AST) -> None:
+    """``counter.update(...)`` adds to what lies under each name."""
+    added = engine.make_mapping(args, at)
+    for cell in engine.mapping_keys(added):
+        key = Const(cell[1]) if isinstance(cell, tuple) else TEXT
+        value, old = engine.s.get((added.oid, cell)), engine.under(container, key)
+        if isinstance(value, Value):
+            engine.put_item(container, key, value if old is None else engine.binary("Add", old, value, at))
 
 
 @OF_DICTS.of("popitem")
