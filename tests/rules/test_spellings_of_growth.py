@@ -84,6 +84,16 @@ HISTORIES = {
     ),
     "ior": ("kept = {}\nstep = 0", "step += 1\nkept |= {step: loss}", "list(kept.values())"),
     "dict of spread": ("kept = {}\nstep = 0", "step += 1\nkept = dict({**kept, step: loss})", "list(kept.values())"),
+    "named tuples": (
+        "from collections import namedtuple\nRow = namedtuple('Row', 'n loss')\nkept = []",
+        "kept.append(Row(1, loss))",
+        "[row.loss for row in kept]",
+    ),
+    "a class of named tuples": (
+        "from typing import NamedTuple\nclass Row(NamedTuple):\n    n: int\n    loss: object\nkept = []",
+        "kept.append(Row(n=1, loss=loss))",
+        "[row.loss for row in kept]",
+    ),
     "setattr": ("class B: kept = []\nb = B()", "setattr(b, 'kept', b.kept + [loss])", "b.kept"),
 }
 

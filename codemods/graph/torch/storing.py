@@ -9,7 +9,7 @@ from codemods.graph.model.kinds import CarrierKind, UseKind
 from codemods.graph.model.nodes import Carrier, Use, Value
 from codemods.graph.model.state import TURNS
 from codemods.graph.model.trace import GROWN, Storing
-from codemods.graph.model.values import Const, Mapping, Plain, Tensor, Unknown
+from codemods.graph.model.values import Const, Instance, Mapping, Plain, Tensor, Unknown
 from codemods.graph.run.contents import ITEMS, KEYS, REST
 from codemods.graph.torch.modules import Modules
 
@@ -130,6 +130,12 @@ class Stores(Modules):
         value = self.values.get(expression)
         if value is None or not self.nodes_of(value):
             return []
+        if isinstance(expression, ast.Call) and isinstance(value, Instance) and value.cls.container == "record":
+            # Row(step, loss), if it is made of what it gets and nothing else
+            given = [*expression.args, *(k.value for k in expression.keywords)]
+            parts = [part for inner in given for part in self.parts_of(inner)]
+            own = value.cls.find("__new__") is not None
+            return [(expression, value)] if own or len(parts) != len(self.nodes_of(value)) else parts
         if isinstance(expression, ast.UnaryOp):
             return self.parts_of(expression.operand) or [(expression, value)]
         if isinstance(expression, ast.BinOp) and isinstance(expression.op, (ast.Mult, ast.Div, ast.Add, ast.Sub)):
