@@ -75,7 +75,7 @@ def verify(
     with contextlib.nullcontext(runner) if runner is not None else Runner(root, settings, place) as runner:
         trouble = runner.trouble()
         if trouble:
-            return Verified(_unjudged(root, settings, trouble))
+            return Verified(Verification(str(root), (), (), "", "", False, trouble, (), settings.told()))
         originals = []
         late: tuple[str, ...] = ()
         for number, command in enumerate(commands):
@@ -271,7 +271,3 @@ def _targets(
         if found is None or source.absolute.resolve() in found:
             sources.append(source)
     return sources
-
-
-def _unjudged(root: Path, settings: Settings, reason: str) -> Verification:
-    return Verification(str(root), (), (), "", "", False, reason, (), settings.told())

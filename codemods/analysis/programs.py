@@ -61,7 +61,7 @@ def observe(
         scripts = workers.run([Job(r) for r in programs], progress, 0, total)
         entered = {d for record in scripts for d in record.entered}
         wanted = {r: record.candidates - entered for r, record in zip(programs, scripts, strict=True)}
-        budget = _function_budget(sum(map(len, wanted.values())))
+        budget = max(LEAST_BUDGET, min(FUNCTION_BUDGET, FUNCTIONS_BUDGET // max(1, sum(map(len, wanted.values())))))
         alone = workers.run(
             [Job(r, frozenset(found), budget) for r, found in wanted.items() if found], progress, len(programs), total
         )
@@ -136,7 +136,3 @@ def _by_file(definitions: Iterable[Definition]) -> dict[str, frozenset[Definitio
     for definition in definitions:
         found.setdefault(definition[0], set()).add(definition)
     return {relative: frozenset(inside) for relative, inside in found.items()}
-
-
-def _function_budget(functions: int) -> int:
-    return max(LEAST_BUDGET, min(FUNCTION_BUDGET, FUNCTIONS_BUDGET // max(1, functions)))

@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from codemods.analysis.analyse import Analysis, analyse
-from codemods.checking.groups import (
-    judge,
-)
-from codemods.checking.reported import Reported
+from codemods.checking.groups import judge
+from codemods.checking.reported import Found, Reported
 from codemods.checking.selecting import asked_for, broken_cells, counted, translations, visible, without_ignored
 from codemods.source.files import SourceFile
 from codemods.source.options import Options
 from codemods.terms.findings import Skipped
 
 if TYPE_CHECKING:
-    from codemods.checking.baseline import Fingerprint
     from codemods.checking.ignores import UnusedIgnore
 
 Progress = Callable[[int, int], None]
@@ -38,23 +35,10 @@ class Analyser(Protocol):
 
 
 @dataclass(frozen=True)
-class CheckResult:
-    """What ``check`` found: ``files`` counts those looked at and those ``skipped``."""
+class CheckResult(Found):
+    """What ``check`` found, and in which files, as they were read."""
 
-    files: int
-    findings: tuple[Reported, ...]
-    skipped: tuple[Skipped, ...]
-    notes: tuple[str, ...]
     sources: tuple[SourceFile, ...] = ()
-    """The files looked at, as they were read."""
-    unused: tuple[UnusedIgnore, ...] = ()
-    """Suppression comments that do nothing, where they were asked for."""
-    elsewhere: int = 0
-    """Findings left out because they are on lines that did not change."""
-    frozen: int = 0
-    """Findings left out because a baseline knows them."""
-    gone: tuple[Fingerprint, ...] = ()
-    """What the baseline knows and is there no more."""
 
 
 def check(

@@ -6,7 +6,7 @@ import difflib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import codemods.rules as rules
 from codemods.source.errors import SourceError
@@ -16,9 +16,6 @@ from codemods.source.suppressing import ToSuppress, with_comments, without_rules
 from codemods.source.suppressions import IgnoreComment, Suppressions
 from codemods.source.writing import write_atomically
 from codemods.terms.findings import Finding, Skipped
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from codemods.source.files import SourceFile
-from codemods.terms.findings import Finding, ShownLine
+from codemods.terms.findings import Finding, ShownLine, Skipped
 
 if TYPE_CHECKING:
-    pass
+    from codemods.checking.baseline import Fingerprint
+    from codemods.checking.ignores import UnusedIgnore
 
 
 class Reported(NamedTuple):
@@ -60,3 +61,21 @@ _LINE_MENTIONED = re.compile(r"\bline (\d+)\b")
 
 def _line_of_cell(place: ShownLine) -> str:
     return f"line {place.line} of cell {place.cell}"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found: ``files`` counts those looked at and those ``skipped``."""
+
+    files: int
+    findings: tuple[Reported, ...]
+    skipped: tuple[Skipped, ...]
+    notes: tuple[str, ...] = ()
+    unused: tuple[UnusedIgnore, ...] = ()
+    """Suppression comments that do nothing, where they were asked for."""
+    elsewhere: int = 0
+    """Findings left out because they are on lines that did not change."""
+    frozen: int = 0
+    """Findings left out because a baseline knows them."""
+    gone: tuple[Fingerprint, ...] = ()
+    """What the baseline knows and is there no more."""

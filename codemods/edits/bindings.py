@@ -32,17 +32,9 @@ class Bindings:
         self.parents = parents
         self.ignored = frozenset(ignored)
 
-    def module_at(self, place: Spot) -> str | None:
-        """The name of the module torch that is certainly bound when code at ``place`` runs, if there is one."""
-        return next(iter(self.modules_at(place)), None)
-
     def modules_at(self, place: Spot) -> list[str]:
         """All such names."""
         return list(self._bound(place, _module_name))
-
-    def attribute_at(self, place: Spot, attribute: str) -> str | None:
-        """The same for what ``from torch import attribute`` binds."""
-        return next(iter(self.attributes_at(place, attribute)), None)
 
     def attributes_at(self, place: Spot, attribute: str) -> list[str]:
         """All such names."""

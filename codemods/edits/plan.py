@@ -346,11 +346,11 @@ class _Planner:
         """``code`` with names for ``{torch}`` that hold at ``place``."""
         if _TORCH not in code:
             return code
-        name = self.bindings.module_at(place)
+        name = next(iter(self.bindings.modules_at(place)), None)
         if name is not None:
             return code.replace(_TORCH, name)
         names = set(_TORCH_ATTRIBUTE.findall(code))
-        attributes = {attribute: self.bindings.attribute_at(place, attribute) for attribute in names}
+        attributes = {attribute: next(iter(self.bindings.attributes_at(place, attribute)), None) for attribute in names}
         if all(attributes.values()) and _TORCH not in _TORCH_ATTRIBUTE.sub("", code):
             return _TORCH_ATTRIBUTE.sub(lambda match: attributes[match[1]] or "", code)
         name = self.bindings.free_name(place)

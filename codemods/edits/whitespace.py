@@ -68,12 +68,7 @@ def join_lines(left_over: Lines, lines: Lines, *, at_start: bool) -> Lines:
 def at_least_blank(lines: Lines, count: int, newline: cst.Newline) -> Lines:
     """``lines`` with ``count`` blank ones at the start, or more if there were more."""
     blanks, _ = split_blanks(lines)
-    return [*blank_lines(count - len(blanks), newline), *lines]
-
-
-def blank_lines(count: int, newline: cst.Newline) -> list[cst.EmptyLine]:
-    """``count`` blank lines that end as ``newline`` does."""
-    return [cst.EmptyLine(indent=False, newline=newline) for _ in range(count)]
+    return [*[cst.EmptyLine(indent=False, newline=newline) for _ in range(count - len(blanks))], *lines]
 
 
 def leading_lines(statement: Statement) -> Lines:

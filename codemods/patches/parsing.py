@@ -124,15 +124,12 @@ class _Reader:
             old = old.removeprefix("a/") if new == "/dev/null" else old
             new = new.removeprefix("b/") if old == "/dev/null" else new
         file.path = new if old == "/dev/null" else old
-        if not file.obstacle and old != new and self._is_git(file):
+        if not file.obstacle and old != new and self._lines[file.line - 1].startswith(b"diff --git "):
             file.obstacle = f"renames the file to {new}"
         if not file.obstacle and old != new:
             # `diff -u train.py.orig train.py`: the new name is the one that stays.
             file.path = new
         self._at += 2
-
-    def _is_git(self, file: FileDiff) -> bool:
-        return self._lines[file.line - 1].startswith(b"diff --git ")
 
     def _extended(self, line: bytes) -> None:
         assert self._file is not None

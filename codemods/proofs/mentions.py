@@ -31,7 +31,7 @@ def _sound(finding: Finding, decision: Decision) -> bool:
     for path, edit in finding.edits:
         called = _builtins_of(edit)
         file = decision.files(path) if called else None
-        if file is not None and not called.isdisjoint(_taken_builtins(file)):
+        if file is not None and not called.isdisjoint(file.once(_bound_builtins, file.tree)):
             return False
     by_file: dict[str, list[InsertStatements | MoveStatement]] = {}
     helpers = {edit.name for _, edit in finding.edits if isinstance(edit, AddHelper)}
@@ -49,11 +49,6 @@ def _builtins_of(edit: Edit) -> set[str]:
     """The built-in functions that the text of an edit calls."""
     texts = (getattr(edit, name, "") for name in ("prefix", "suffix", "code", "header"))
     return {word for text in texts for word in re.findall(r"(?<![\w.])(\w+)\(", text or "")} & _BUILTINS
-
-
-def _taken_builtins(file: ParsedFile) -> set[str]:
-    """The names of built-in functions that mean something else somewhere in a file."""
-    return file.once(_bound_builtins, file.tree)
 
 
 def _bound_builtins(tree: ast.AST) -> set[str]:

@@ -11,17 +11,15 @@ import importlib
 import pkgutil
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from codemods.checking.reported import Found
 from codemods.terms.findings import Finding, ShownLine, Skipped
 
 if TYPE_CHECKING:
-    from codemods.checking.baseline import Fingerprint
     from codemods.checking.check import CheckResult
-    from codemods.checking.ignores import UnusedIgnore
-    from codemods.checking.reported import Reported
     from codemods.rewriting.changes import Evidence, Review
     from codemods.rewriting.result import ApplyResult, Dropped, Failure
     from codemods.source.files import SourceFile
@@ -36,7 +34,7 @@ class Detail(enum.IntEnum):
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Found):
     """What there is to say after a command, for any format.
 
     ``findings`` are those that stand; ``fixed``, ``failures``, ``unwritten``, ``dropped`` and ``changed`` (paths) are
@@ -44,10 +42,6 @@ class Report:
     ``evidence``, where ``verify`` was asked.
     """
 
-    files: int
-    findings: tuple[Reported, ...]
-    skipped: tuple[Skipped, ...]
-    notes: tuple[str, ...] = ()
     fixed: tuple[Finding, ...] = ()
     failures: tuple[Failure, ...] = ()
     unwritten: tuple[Skipped, ...] = ()
@@ -68,14 +62,6 @@ class Report:
     """What ``--max-hunks`` left for the next run."""
     command: tuple[str, ...] = ()
     """The words of the command line, for who wants to do it again; empty where there was none."""
-    unused: tuple[UnusedIgnore, ...] = ()
-    """Suppression comments that do nothing, where they were asked for."""
-    elsewhere: int = 0
-    """Findings left out because they are on lines that did not change."""
-    frozen: int = 0
-    """Findings left out because a baseline knows them."""
-    gone: tuple[Fingerprint, ...] = ()
-    """What the baseline knows and is there no more."""
 
     @classmethod
     def of_check(cls, result: CheckResult, fixes: ApplyResult | None = None) -> Report:
@@ -87,18 +73,8 @@ class Report:
 
             translated = {source.path: new for source, new in fixes.translations}
             shown = {"review": review(fixes), "diff": fixes.diff(), "translated": translated}
-        return cls(
-            result.files,
-            result.findings,
-            result.skipped,
-            result.notes,
-            sources={source.path: source for source in result.sources},
-            **shown,
-            unused=result.unused,
-            elsewhere=result.elsewhere,
-            frozen=result.frozen,
-            gone=result.gone,
-        )
+        found = {each.name: getattr(result, each.name) for each in fields(Found)}
+        return cls(**found, sources={source.path: source for source in result.sources}, **shown)
 
     @classmethod
     def of_apply(cls, result: ApplyResult, evidence: Evidence | None = None) -> Report:

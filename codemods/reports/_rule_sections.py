@@ -33,7 +33,7 @@ def _section(report: Report, rule: str, findings: Sequence[Finding], shown: set[
     head = [f"### {code(rule)}", ""]
     if told is not None:
         for paragraph in reason(told):
-            head += [inline(_single_ticks(paragraph)), ""]
+            head += [inline(paragraph.replace("``", "`")), ""]
         if source := source_of_fact(told):
             head += [f"[Why this is so]({source})", ""]
     kinds = sorted({finding.promise for finding in findings}, key=lambda promise: promise.rank)
@@ -52,11 +52,6 @@ def explanation(rule: str) -> Explanation | None:
         return explain(rule)
     except UnknownRule:
         return None
-
-
-def _single_ticks(text: str) -> str:
-    # Docstrings are reStructuredText: code stands between two backticks, emphasis between asterisks.
-    return text.replace("``", "`")
 
 
 def _own_hunks(report: Report, rule: str, shown: set[int]) -> tuple[list[Hunk], int]:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, display_path, read_source, source_from_bytes
 from codemods.terms.findings import Skipped
-
-if TYPE_CHECKING:
-    pass
 
 
 class Targets(NamedTuple):

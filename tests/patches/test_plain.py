@@ -92,7 +92,7 @@ def test_what_makes_a_new_finding_is_refused() -> None:
     mended = SCRIPT.replace("total += loss", "total += loss.item()")
     result = fitted(diff(mended, SCRIPT, "train.py"), "# new\n" + mended, "train.py")
     assert states(result) == ["refused"]
-    assert "makes a new finding, attached-loss-total in line 26" in result.hunks[0].reason
+    assert "causes a new finding, attached-loss-total in line 26" in result.hunks[0].reason
 
 
 def test_the_hunks_of_a_file_belong_together() -> None:

@@ -102,7 +102,7 @@ def examine(
         raise VerifyError(f"{command.text}: lies outside {root}; name the tree with --tree")
     trouble = runner.trouble()
     if trouble:
-        return _unrun(command, root, trouble)
+        return Diagnosis(command.text, str(root), (), (), (), (), 0, 0, (), trouble)
     return _Examination(command, runner, tell, files or {}, picture, names).result()
 
 
@@ -285,7 +285,3 @@ def _reason(run: Run) -> str:
     if not run.record.backwards:
         return f"the program {ending_text(run)} without a backward, so there is no training to look at"
     return f"the program {ending_text(run)}"
-
-
-def _unrun(command: Command, root: Path, reason: str) -> Diagnosis:
-    return Diagnosis(command.text, str(root), (), (), (), (), 0, 0, (), reason)

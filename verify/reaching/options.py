@@ -98,20 +98,22 @@ def option(trees: Mapping[str, ast.AST], expression: ast.AST) -> Option | None:
 
 def declared(tree: ast.AST) -> Iterator[Option]:
     """The option of each ``add_argument`` with a literal name."""
+    for name, target, values in _added(tree):
+        if name.startswith("-"):
+            action, kind = values.get("action"), values.get("type")
+            made = action.value if isinstance(action, ast.Constant) else "" if action is None else _last(action)
+            yield Option(name, target, str(made), "" if kind is None else ast.unparse(kind))
+
+
+def _added(tree: ast.AST) -> Iterator[tuple[str, str, dict[str | None, ast.expr]]]:
+    """The name of each argument that is added, the attribute that it ends up in, and all that is said of it."""
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or getattr(node.func, "attr", "") != "add_argument":
-            continue
-        names = [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-        long = next((name for name in names if name.startswith("--")), next(iter(names), ""))
-        if not long.startswith("-"):
-            continue
-        named = [each.value for each in node.keywords if each.arg == "dest"]
-        given = [each.value for each in named if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-        values = {each.arg: each.value for each in node.keywords}
-        target = given[0] if given else long.lstrip("-").replace("-", "_")
-        action, kind = values.get("action"), values.get("type")
-        made = action.value if isinstance(action, ast.Constant) else "" if action is None else _last(action)
-        yield Option(long, target, str(made), "" if kind is None else ast.unparse(kind))
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument":
+            names = [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+            long = next((name for name in names if name.startswith("--")), next(iter(names), ""))
+            values = {each.arg: each.value for each in node.keywords}
+            given = getattr(values.get("dest"), "value", None)
+            yield long, given if isinstance(given, str) else long.lstrip("-").replace("-", "_"), values
 
 
 def batch_sizes(trees: Mapping[str, ast.AST], given: Sequence[str] = ()) -> list[int]:
@@ -159,13 +161,7 @@ def _last(node: ast.expr) -> str:
 def defaults(trees: Mapping[str, ast.AST]) -> Iterator[tuple[str, Any]]:
     """The attribute and the default of each option whose default is a literal; of one without, what stands for none."""
     for tree in trees.values():
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.Call) or getattr(node.func, "attr", "") != "add_argument":
-                continue
-            names = [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-            long = next((name for name in names if name.startswith("--")), next(iter(names), ""))
-            given = {each.arg: each.value for each in node.keywords}
-            target = getattr(given.get("dest"), "value", None) or long.lstrip("-").replace("-", "_")
+        for _, target, given in _added(tree):
             yes = getattr(given.get("action"), "value", "") == "store_false"
             try:
                 value = ast.literal_eval(given["default"]) if "default" in given else yes if "action" in given else None

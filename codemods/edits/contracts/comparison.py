@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from codemods.edits.bindings import MODULE, Bindings, Spot
 from codemods.edits.contracts.trees import FUNCTIONS, SUITES, TORCH_MARK, Emptied
 from codemods.edits.emptied import is_harmless, negations
-from codemods.terms.edits import (
-    EditError,
-)
+from codemods.terms.edits import EditError
 
 
 class Comparison:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.edits.bindings import MODULE
-from codemods.terms.edits import (
-    EditError,
-)
+from codemods.terms.edits import EditError
 
 TORCH_MARK = "codemods_name_of_torch_"
 SUITES = ("body", "orelse", "finalbody")

@@ -98,9 +98,6 @@ class Attributes(Objects):
             return receiver.items[receiver.names.index(name)]
         return NONE if receiver.lacks(name) else self._unlisted(receiver, name, at)
 
-    def _attribute_of_library(self, receiver: Library, name: str, at: ast.AST) -> Value:
-        return library_member(receiver.path, name)
-
     def _attribute_of_partial(self, receiver: Partial, name: str, at: ast.AST) -> Value:
         if name == "func":
             return receiver.function
@@ -234,7 +231,7 @@ _READ: dict[type[Value], Callable[[Attributes, Any, str, ast.AST], Value]] = {
     Tensor: Attributes._attribute_of_tensor,
     Function: Attributes._attribute_of_function,
     Tuple: Attributes._attribute_of_tuple,
-    Library: Attributes._attribute_of_library,
+    Library: lambda self, receiver, name, at: library_member(receiver.path, name),
     Partial: Attributes._attribute_of_partial,
     TreeModule: Attributes._attribute_of_file,
     Class: Attributes._attribute_of_class,

@@ -146,9 +146,6 @@ class Items(Namespaces):
             return self.join(value, rest) if isinstance(value, Value) else rest
         return value
 
-    def _item_of_tensor(self, container: Tensor, key: Value, at: ast.AST) -> Value:
-        return self.tensor_op(at, "getitem", [container], saves=False)
-
     def _item_of_unknown(self, container: Unknown, key: Value, at: ast.AST) -> Value:
         if container.node is not None:
             return self.unknown("item", self.part(at, container, "item"))
@@ -180,9 +177,6 @@ class Items(Namespaces):
         if isinstance(member, Function):
             return self.call_function(member, Arguments(None, [key]), at, receiver=container)
         return container
-
-    def _item_of_parameters(self, container: Parameters, key: Value, at: ast.AST) -> Value:
-        return replace(container, element=True)
 
     def _item_of_plain(self, container: Const | Plain, key: Value, at: ast.AST) -> Value:
         return NUMBER if not (isinstance(container, Plain) and container.kind is PlainKind.ARRAY) else ARRAY
@@ -327,13 +321,13 @@ _READ: dict[type[Value], Callable[[Items, Any, Value, ast.AST], Value]] = {
     Module: Items._item_of_module,
     Sequence: Items._item_of_list,
     Mapping: Items._item_of_dict,
-    Tensor: Items._item_of_tensor,
+    Tensor: lambda self, container, key, at: self.tensor_op(at, "getitem", [container], saves=False),
     Unknown: Items._item_of_unknown,
     Instance: Items._item_of_object,
     Namespace: Items.named_item,
     Library: Items._item_of_library,
     Class: Items._item_of_class,
-    Parameters: Items._item_of_parameters,
+    Parameters: lambda self, container, key, at: replace(container, element=True),
     Const: Items._item_of_plain,
     Plain: Items._item_of_plain,
 }

@@ -68,9 +68,6 @@ class Iteration(AttributeWrites):
                 self.repeated.add(made.oid)
         return made
 
-    def _turns_of_tuple(self, value: Tuple, at: ast.AST) -> list[Value]:
-        return self._two(list(value.items))
-
     def _turns_of_list(self, value: Sequence, at: ast.AST) -> list[Value]:
         items = list(self.s.get((value.oid, ITEMS)) or ())
         rest = self.s.get((value.oid, REST))
@@ -138,9 +135,6 @@ class Iteration(AttributeWrites):
         if isinstance(value.value, str) and len(value.value) >= 1:
             return [TEXT, TEXT]
         return [NUMBER, NUMBER]
-
-    def _turns_of_namespace(self, value: Namespace, at: ast.AST) -> list[Value]:
-        return [Plain(PlainKind.TEXT), Plain(PlainKind.TEXT)]
 
     def _turns_of_call(self, value: Method | Partial, at: ast.AST) -> list[Value]:
         return [self.taken(at, value), self.taken(at, value)]
@@ -291,7 +285,7 @@ class Iteration(AttributeWrites):
 
 
 _TURNS: dict[type[Value], Callable[[Iteration, Any, ast.AST], list[Value]]] = {
-    Tuple: Iteration._turns_of_tuple,
+    Tuple: lambda self, value, at: self._two(list(value.items)),
     Sequence: Iteration._turns_of_list,
     Mapping: Iteration._turns_of_dict,
     Join: Iteration._turns_of_each,
@@ -300,7 +294,7 @@ _TURNS: dict[type[Value], Callable[[Iteration, Any, ast.AST], list[Value]]] = {
     Plain: Iteration._turns_of_plain,
     Const: Iteration._turns_of_const,
     Instance: Iteration._turns_of_object,
-    Namespace: Iteration._turns_of_namespace,
+    Namespace: lambda self, value, at: [Plain(PlainKind.TEXT), Plain(PlainKind.TEXT)],
     Method: Iteration._turns_of_call,
     Partial: Iteration._turns_of_call,
     Tensor: Iteration._turns_of_tensor,

@@ -73,9 +73,6 @@ class MethodCalls(Standard):
             return self.call_value(stored, args, at)
         return self.module_method(receiver, name, args, at)
 
-    def _method_of_library(self, receiver: Library, name: str, args: Arguments, at: ast.AST) -> Value:
-        return self.call_value(Library(f"{receiver.path}.{name}"), args, at)
-
     def _method_of_file(self, receiver: TreeModule, name: str, args: Arguments, at: ast.AST) -> Value:
         return self.call_value(self.get_attribute(receiver, name, at), args, at)
 
@@ -363,7 +360,7 @@ _METHODS_OF: dict[type[Value], Callable[[MethodCalls, Any, str, Arguments, ast.A
     Instance: MethodCalls._method_of_object,
     Module: MethodCalls._method_of_layer,
     Optimizer: MethodCalls.optimizer_method,
-    Library: MethodCalls._method_of_library,
+    Library: lambda self, receiver, name, args, at: self.call_value(Library(f"{receiver.path}.{name}"), args, at),
     TreeModule: MethodCalls._method_of_file,
     Class: MethodCalls._method_of_class,
     Super: MethodCalls._super_method,

@@ -6,9 +6,7 @@ import ast
 
 from codemods.graph.model.facts.operations import TENSOR_METHODS
 from codemods.graph.model.program import receiver_name
-from codemods.graph.model.values import (
-    Function,
-)
+from codemods.graph.model.values import Function
 from codemods.source.walking import walk
 
 _TAKING_APART = frozenset(

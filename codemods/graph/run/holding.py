@@ -94,7 +94,7 @@ class Holding(Contents):
         while stack:
             value = stack.pop()
             if self.is_module(value):
-                if not isinstance(value, Module) or self._has_parameters(value):
+                if not isinstance(value, Module) or any(True for _ in self._all_leaves(value, set())):
                     return True
             elif isinstance(value, Join):
                 stack += value.options
@@ -126,9 +126,6 @@ class Holding(Contents):
                 return True
             holder = holder.owner if isinstance(holder, Unknown) else None
         return False
-
-    def _has_parameters(self, module: Module) -> bool:
-        return any(True for _ in self._all_leaves(module, set()))
 
     def _kept_on(self, oid: int) -> list[Value]:
         """What an object holds under its names."""

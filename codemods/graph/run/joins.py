@@ -89,9 +89,6 @@ class Joins(Recording):
         same = a.names == b.names
         return Tuple(joined, a.names if same else (), a.closed and b.closed and same)
 
-    def _merged_parameters(self, a: Parameters, b: Parameters) -> Value | None:
-        return a if a.owner is b.owner else None
-
     def _merged_modules(self, a: Module | Instance, b: Module | Instance) -> Value | None:
         # the module itself on one path, and what was made of it on the other
         return None if a.oid != b.oid else a if a.within is not None else b
@@ -176,7 +173,7 @@ _MERGED: dict[type[Value], Callable[[Joins, Any, Any], Value | None]] = {
     Plain: Joins._merged_texts,
     Tensor: Joins._join_tensors,
     Tuple: Joins._merged_tuples,
-    Parameters: Joins._merged_parameters,
+    Parameters: lambda self, a, b: a if a.owner is b.owner else None,
     Module: Joins._merged_modules,
     Instance: Joins._merged_modules,
     Unknown: Joins._merged_unknowns,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from codemods.graph.model.nodes import Frame
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.carried import Carry
 from codemods.proofs.syntax import DEFINITIONS, called
@@ -25,7 +24,7 @@ _OF_GENERATORS = frozenset({"shuffle", "permutation"})
 
 def continues_sequence(carry: Carry) -> bool:
     """Whether something says that consecutive batches continue one sequence."""
-    frames = _frames_to(carry)
+    frames = [place.frame for place in carry.freed_by.place.chain()]
     files: dict[str, ParsedFile] = {f.file.path: f.file for f in frames}
     generator = _generator(carry, files)
     if generator is not None:
@@ -40,10 +39,6 @@ def continues_sequence(carry: Carry) -> bool:
         for n in walk(loop.iter)
     )
     return counted or any(_resets(file, carry) for file in files.values())
-
-
-def _frames_to(carry: Carry) -> list[Frame]:
-    return [place.frame for place in carry.freed_by.place.chain()]
 
 
 def _generator(carry: Carry, files: dict[str, ParsedFile]) -> tuple[ParsedFile, ast.AST] | None:

@@ -67,7 +67,7 @@ class Sandbox:
             try:
                 mount.make_read_only()
             except OSError as error:
-                if not _system(mount.point):
+                if not any(inside(mount.point, place) for place in SYSTEM):
                     raise
                 self.notes.append(f"{mount.point} could not be made read-only ({os.strerror(error.errno or 0)})")
         if os.getuid() == 0:
@@ -211,10 +211,6 @@ class Sandbox:
 
 def _outermost(points: Sequence[str]) -> list[str]:
     return [point for point in points if not any(point != other and inside(point, other) for other in points)]
-
-
-def _system(point: str) -> bool:
-    return any(inside(point, place) for place in SYSTEM)
 
 
 def shared_memory_used() -> int:

@@ -11,7 +11,6 @@ import builtins
 import gc
 import itertools
 import os
-import select
 import signal
 import sys
 import time
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 
 from ..guarding.guard import Write
 from ..lines.sites import Tree
-from . import stops, values
+from . import stops, trials, values
 from .making import Is
 from .observing import Observer
 
@@ -226,11 +225,9 @@ class Leaving:
                 self._left[number].update(skeleton=ways[number], picks=mine)
             raise _Copy(_chosen(ways, picks))
         os.close(writing)
-        marks, _, names = _marks(reading, min(left, 4 * _SECONDS)).partition(b"\n")
+        told = trials.heard(pid, reading, time.monotonic() + min(left, 4 * _SECONDS))
+        marks, _, names = told.partition(b"\n")
         self._names = set(names.decode().split())
-        os.close(reading)
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
         trains = max(min(marks.count(b"S"), _STEPS), min(marks.count(b"B"), _BACKWARDS) * _STEPS // _BACKWARDS)
         # What does nothing is only put off by the next that does nothing.
         wants = b"M" in marks and Is.HOLLOW.value not in repr(_chosen(ways, picks))
@@ -238,9 +235,7 @@ class Leaving:
 
     def _go_on(self, writing: int) -> None:
         """Make this copy of the process one that only tells how far it comes."""
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):
-            os.dup2(nothing, descriptor)
+        trials.unheard()
         steps, wanted = [0], set(self._near)
 
         def tell(event: dict[str, Any]) -> None:
@@ -269,9 +264,7 @@ class Leaving:
         self._quiet(tell)
         self._copy, sys.excepthook = True, failed
         atexit.register(os._exit, 0)
-        # One that never ends is ended here, one that waits for somebody by its parent.
-        signal.signal(signal.SIGPROF, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_PROF, _SECONDS)
+        trials.limit(_SECONDS)
 
 
 def _apart(ways: dict[int, Any], picks: list[int]) -> Iterator[tuple[int, list[int]]]:
@@ -315,13 +308,3 @@ def modules_alive() -> list[Any]:
 def _wants(error: BaseException) -> bool:
     """Whether ``error`` tells of something that is missing, or that does nothing."""
     return stops.missing(error) or "Nothing" in str(error) or "unpack (expected" in str(error)
-
-
-def _marks(reading: int, seconds: float) -> bytes:
-    until, text = time.monotonic() + seconds, b""
-    while True:
-        ready, _, _ = select.select([reading], [], [], max(0.0, until - time.monotonic()))
-        piece = os.read(reading, 1 << 16) if ready else b""
-        if not piece:
-            return text
-        text += piece

@@ -8,13 +8,11 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-import select
-import signal
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from . import making
+from . import making, trials
 
 #: How long one choice may be tried, in seconds of the processor.
 _SECONDS = 4.0
@@ -244,17 +242,7 @@ def _scores(
     if not pid:
         _child(numbers, attempt, enough, silence, writing, seconds)
     os.close(writing)
-    text = b""
-    while True:
-        ready, _, _ = select.select([reading], [], [], max(0.0, until - time.monotonic()))
-        piece = os.read(reading, 1 << 16) if ready else b""
-        if not piece:
-            break
-        text += piece
-    os.close(reading)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    lines = text.decode().split("\n")[:-1]
+    lines = trials.heard(pid, reading, until).decode().split("\n")[:-1]
     return {int(number): int(score) for number, score in (line.split() for line in lines)}
 
 
@@ -268,12 +256,8 @@ def _child(
 ) -> None:
     try:
         silence()
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):
-            os.dup2(nothing, descriptor)
-        # A call that never ends is ended here, one that waits for somebody by the parent.
-        signal.signal(signal.SIGPROF, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_PROF, seconds)
+        trials.unheard()
+        trials.limit(seconds)
         for number in numbers:
             try:
                 score = attempt(number)

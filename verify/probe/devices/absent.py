@@ -43,7 +43,9 @@ def install(requests: Requests) -> None:
         get_device_name=lambda device=None: "cpu",
         # The least capability: what needs a newer card is then not chosen.
         get_device_capability=lambda device=None: (0, 0),
-        get_device_properties=lambda device=None: _properties(),
+        get_device_properties=lambda device=None: types.SimpleNamespace(
+            name="cpu", major=0, minor=0, total_memory=_memory(), multi_processor_count=1, is_integrated=0
+        ),
         can_device_access_peer=lambda device, peer_device: False,
         mem_get_info=lambda device=None: (_memory(), _memory()),
         memory_summary=lambda device=None, abbreviated=False: "",
@@ -91,12 +93,6 @@ def _answer(owner: Any, name: str, answer: Any, requests: Requests) -> None:
 
 def _memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 0
-
-
-def _properties() -> Any:
-    return types.SimpleNamespace(
-        name="cpu", major=0, minor=0, total_memory=_memory(), multi_processor_count=1, is_integrated=0
-    )
 
 
 def _contexts(cuda: Any, requests: Requests) -> tuple[type, type]:

@@ -210,13 +210,10 @@ def _is_in(function: Any, functions: Any) -> bool:
 def _files(torch: Any, requests: Requests) -> None:
     # Asked for every storage that a file or a map_location puts on a device; the numbers below 10 come before torch's.
     def restore(storage: Any, location: Any) -> Any:
-        if not names_cuda_location(location):
+        if not (isinstance(location, str) and location.startswith("cuda")):
             return None
         requests.note("torch.load() onto 'cuda'")
         return storage
-
-    def names_cuda_location(location: Any) -> bool:
-        return isinstance(location, str) and location.startswith("cuda")
 
     torch.serialization.register_package(0, lambda storage: None, restore)
 

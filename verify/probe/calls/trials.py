@@ -1,0 +1,36 @@
+"""Copies of this process that try something: what they tell by a pipe, and their end."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+
+
+def heard(pid: int, reading: int, until: float) -> bytes:
+    """What the copy ``pid`` tells until it ends, or until a time of ``time.monotonic``, when it is ended."""
+    text = b""
+    while True:
+        ready, _, _ = select.select([reading], [], [], max(0.0, until - time.monotonic()))
+        piece = os.read(reading, 1 << 16) if ready else b""
+        if not piece:
+            break
+        text += piece
+    os.close(reading)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return text
+
+
+def unheard() -> None:
+    """In a copy: neither read nor print."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nothing, descriptor)
+
+
+def limit(seconds: float) -> None:
+    """In a copy: end after ``seconds`` of work. One that waits for somebody is ended by its parent."""
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
