@@ -62,7 +62,7 @@ def values_gap(
         return Gap(what, key, f"{place}: {mine.count} values and {theirs.count}", math.inf)
     found = apart(mine, theirs)
     name = f" {names[found.place]}" if 0 <= found.place < len(names) else ""
-    where = f"{place}:{name} {share(found.relative)}"
+    where = f"{place}:{name} {share(found.relative) if found.relative else 'has other types or bits'}"
     return Gap(what, key, where, found.relative, distance=math.inf if math.isnan(found.distance) else found.distance)
 
 

@@ -35,6 +35,11 @@ class Number(NamedTuple):
     unit: float
     text: str
 
+    @property
+    def form(self) -> str:
+        """How a whole number is written, with its zeros; empty for others, of which a tensor shows other digits."""
+        return self.text if self.text.lstrip("+-").isdigit() else ""
+
 
 class Line(NamedTuple):
     """The words of a line, its numbers except times and sizes, and the ``marks`` between them with the names that
@@ -49,7 +54,7 @@ class Unlike(NamedTuple):
     """Where two texts differ: at the ``place``-th number of a line with these words, or (-1) in what is said at all.
 
     ``whole``: both are whole numbers, which may be counts or may have been rounded. ``marks``: the marks between the
-    numbers differ.
+    numbers differ, or the form of a number (``5`` and ``5.0``, ``05``).
     """
 
     words: str
@@ -89,10 +94,11 @@ def unlike(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[Unlike]:
         if left.marks != right.marks and None not in (left.marks, right.marks):
             yield Unlike(left.words, -1, f"{one.strip()[:60]!r} and {other.strip()[:60]!r}", math.inf, marks=True)
         for place, (a, b) in enumerate(zip(left.numbers, right.numbers, strict=True)):
-            relative = _apart(a, b)
+            relative, told = _apart(a, b), f"{a.text} and {b.text} in {one.strip()[:60]!r}"
             if relative:
-                told = f"{a.text} and {b.text} in {one.strip()[:60]!r}"
                 yield Unlike(left.words, place, told, relative, not (a.unit or b.unit))
+            elif a.value == b.value and a.form != b.form:
+                yield Unlike(left.words, place, told, math.inf, marks=True)
 
 
 def _number(text: str) -> Number:

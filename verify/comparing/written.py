@@ -157,6 +157,11 @@ def _file(mine: Written, theirs: Written, key: str, *, whole: bool) -> Iterator[
                 where = f"{name} in {mine.path}: {number:.9g} and {other:.9g}"
                 whole = number.is_integer() and other.is_integer()
                 yield _number("files", f"{key}: {name}", where, relative, whole=whole)
+            kind, others = mine.kinds.get(name, "float"), theirs.kinds.get(name, "float")
+            if kind != others:
+                # Who reads it may count with it, or use it as an index.
+                where = f"{name} in {mine.path} is of type {kind} and {others}"
+                yield Gap("files", f"{key}: {name}", where, math.inf, undecided=True)
         for name, text in mine.texts.items():
             if text != theirs.texts[name]:
                 where = f"{name} in {mine.path}: {quoted(text)} and {quoted(theirs.texts[name])}"

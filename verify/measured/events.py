@@ -272,6 +272,7 @@ def _written(event: Mapping[str, Any]) -> Written:
         _numbers(event),
         tuple(event.get("lines", ())),
         event.get("texts", {}),
+        event.get("kinds", {}),
     )
 
 

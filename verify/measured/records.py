@@ -33,8 +33,8 @@ The events and their fields:
 * ``precision``: type (float16 or bfloat16) in which modules compute, whatever their parameters are
 * ``printed``: stream (stdout or stderr), text (a line that has digits; null: from here on lines were left out)
 * ``file``: path (below the root, else its name), kind (``tensors``: names, digest, count, sums, numbers {name: hex},
-  texts {name: text}, a ``torch.save``, a ``pickle.dump`` or an array; ``text``: lines; ``bytes``: digest), in order of
-  writing
+  kinds {name: type of a number that is no float}, texts {name: text}, a ``torch.save``, a ``pickle.dump`` or an array;
+  ``text``: lines; ``bytes``: digest), in order of writing
 * ``changed``: paths {path below the root: kind and mode as ``ls`` shows them, or ``gone``}: files and folders that are
   others than at the start
 * ``state``: what is alive at the end: rng, names and parameters (of modules that were called), buffers, rates, waiting
@@ -159,7 +159,7 @@ class FileKind(str, enum.Enum):
 
 class Written(NamedTuple):
     """A file as it was written: ``tensors`` by their ``names``, ``numbers`` and ``texts`` by theirs, the ``lines`` of a
-    text, or the digest of something else."""
+    text, or the digest of something else. ``kinds`` are the types of the numbers that are no floats."""
 
     path: str
     kind: FileKind
@@ -168,6 +168,7 @@ class Written(NamedTuple):
     numbers: Mapping[str, float]
     lines: tuple[str, ...]
     texts: Mapping[str, str] = {}
+    kinds: Mapping[str, str] = {}
 
 
 #: What schedulers change, by group: {lr: 0.1, ...}.

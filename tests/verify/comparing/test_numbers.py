@@ -58,7 +58,17 @@ def test_differences(one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("1,0.5", "1;0.5"), ("a 1: 0.5", "a 1 = 0.5"), ("[1, 2]", "1, 2"), ("a1 0.5", "a2 0.5")]
+    ("one", "other"),
+    [
+        ("1,0.5", "1;0.5"),
+        ("a 1: 0.5", "a 1 = 0.5"),
+        ("[1, 2]", "1, 2"),
+        ("a1 0.5", "a2 0.5"),
+        ("epoch 5", "epoch 5.0"),
+        ('{"epoch": 5}', '{"epoch": 5.0}'),
+        ("step 005", "step 5"),
+        ("tensor(3)", "3.0"),
+    ],
 )
 def test_marks_between_numbers(one: str, other: str) -> None:
     (found,) = unlike([one], [other])
@@ -69,6 +79,10 @@ def test_marks_between_numbers(one: str, other: str) -> None:
     ("one", "other"),
     [
         ("tensor(0.5)", "0.5"),
+        ("tensor(3)", "3"),
+        ("tensor(3., grad_fn=<SumBackward0>)", "3.0"),
+        ("1e+05", "100000.0"),
+        ("5 in 1.5s", "5 in 2s"),
         ("1 - 0.5", "1 -0.5"),
         ("5%|# | 1/20 [00:01<00:19]", "5%|## | 1/20 [00:01<?]"),
         ("1.5s,", "2s"),

@@ -323,6 +323,45 @@ def test_what_is_written_and_printed_breaks_exact(folder: Path, old: str, new: s
     assert word in report.rewrites[0].why
 
 
+TYPES = (
+    HEAD
+    + """
+    import json
+    net = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for epoch in range(6):
+        loss = net(torch.randn(3, 2)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print("epoch", epoch)
+    json.dump({"epoch": epoch}, open("last.json", "w"))
+    torch.save({"loss": loss.detach(), "epoch": epoch, "done": True}, "last.pt")
+    """
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "word"),
+    [
+        ('epoch, "done"', 'float(epoch), "done"', "epoch in last.pt is of type int and float"),
+        ('"done": True', '"done": 1', "done in last.pt is of type bool and int"),
+        ('{"epoch": epoch},', '{"epoch": float(epoch)},', "last.json: 5 and 5.0"),
+        ('print("epoch", epoch)', 'print("epoch", float(epoch))', "printed: 0 and 0.0"),
+    ],
+)
+def test_numbers_of_other_types_are_not_the_same(folder: Path, old: str, new: str, word: str) -> None:
+    assert old in TYPES
+    report = judged(folder, TYPES, lambda text: text.replace(old, new))
+    assert verdicts(report) == {"not judged"}, report.rewrites
+    assert word in report.rewrites[0].why
+
+
+def test_a_tensor_of_one_number_may_be_saved_as_a_number(folder: Path) -> None:
+    report = judged(folder, TYPES, lambda text: text.replace('"loss": loss.detach()', '"loss": loss.item()'))
+    assert verdicts(report) == {"kept"}, report.rewrites
+
+
 #: An average of weights that no loss shows, in a program that stops at a mistake of its own after four steps.
 STOPS = """\
 import torch

@@ -160,10 +160,12 @@ class Files:
             return
         path = os.path.abspath(os.fspath(path))
         self._saved.add(path)
-        names, tensors, numbers, texts = [], [], {}, {}
+        names, tensors, numbers, kinds, texts = [], [], {}, {}, {}
         for name, value in _things(obj):
-            if isinstance(value, float):
-                numbers[name] = value.hex()
+            if isinstance(value, (bool, int, float)):
+                numbers[name] = float(value).hex()
+                if not isinstance(value, float):
+                    kinds[name] = type(value).__name__
             elif isinstance(value, str):
                 texts[name] = value
             else:
@@ -171,7 +173,7 @@ class Files:
                 tensors.append(value)
         assert self._reader is not None
         event = {"event": "file", "path": self._name(path), "kind": "tensors", "names": names, "numbers": numbers}
-        event.update(texts=texts)
+        event.update(kinds=kinds, texts=texts)
         event.update(self._reader.read(tensors))
         self._write(event)
 
@@ -251,12 +253,12 @@ def _things(obj: Any) -> Iterator[tuple[str, Any]]:
         things += 1
         if isinstance(value, torch.Tensor):
             if value.numel() == 1 and value.layout is torch.strided and not value.is_complex() and not value.is_meta:
-                yield name, float(value.detach().item())
+                yield name, value.detach().item()
             else:
                 yield name, value
             continue
         found = number_of(value)
-        found = float(found) if found is not None else text_of(value)
+        found = text_of(value) if found is None else found
         found = tensor_of(value) if found is None else found
         if found is not None:
             yield name, found
