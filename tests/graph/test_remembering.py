@@ -92,3 +92,66 @@ def test_a_memo_is_not_used_where_a_weight_was_frozen() -> None:
     for memo in (True, False):
         found = run(code, memo=memo)
         assert [found.graph(name) for name in "abc"] == ["attached", "free", "attached"]
+
+
+def test_calls_with_none_and_of_functions_in_functions_are_remembered() -> None:
+    code = """
+        def scaled(factor):
+            def scale(t):
+                return t * factor
+            return scale
+        class N(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.l = nn.Linear(3, 3)
+                self.scale = scaled(2)
+            def inner(self, t, mask=None):
+                t = self.scale(self.l(t))
+                t = F.relu(t) + F.tanh(t) + F.relu(t) + F.tanh(t)
+                return t if mask is None else t * mask
+            def forward(self, t):
+                return self.inner(t, None)
+        n = N()
+        for i in range(3):
+            loss = n(x).sum()
+            loss.backward()
+    """
+    with_memo, without = run(code), run(code, memo=False)
+    assert summary(with_memo) == summary(without)
+    assert len(with_memo.machine.memos) == 2
+    assert with_memo.machine.spent < without.machine.spent
+
+
+def test_functions_made_by_different_calls_are_remembered_apart() -> None:
+    code = """
+        def made(weight):
+            def act(t):
+                return t * weight
+            return act
+        class N(nn.Module):
+            def __init__(self, act):
+                super().__init__()
+                self.act = act
+            def forward(self, t):
+                return self.act(t)
+        a = N(made(x))(x)
+        b = N(made(w))(x)
+        c = N(made(x))(x)
+    """
+    for memo in (True, False):
+        found = run(code, memo=memo)
+        assert [found.graph(name) for name in "abc"] == ["free", "attached", "free"]
+
+
+def test_true_and_one_are_remembered_apart() -> None:
+    code = """
+        class N(nn.Module):
+            def pick(self, t, flag):
+                return t * w if flag is True else t
+            def forward(self, t, flag):
+                return self.pick(t, flag)
+        n = N()
+        a = n(x, 1)
+        b = n(x, True)
+    """
+    assert run(code).graph("b") == run(code, memo=False).graph("b")

@@ -44,7 +44,8 @@ def signature(value: Value) -> Any:
         known = (node.certain, node.dimensionless) if node is not None else None
         return ("tensor", known, value.scalar, value.index)
     if isinstance(value, Const):
-        return ("const", value.value) if isinstance(value.value, (int, float, str, bool, type(None))) else None
+        kind = type(value.value)
+        return (kind, value.value) if kind in (int, float, str, bool, type(None)) else None
     if isinstance(value, Plain):
         return ("plain", value.kind, value.begin, value.end, value.turn, value.counts)
     if isinstance(value, Unknown):

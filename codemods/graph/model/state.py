@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import count, groupby
 from typing import Any
 
 from codemods.graph.model.cells import GONE, Cells, Key
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import Join, Tensor, Tuple, Unknown
+from codemods.graph.model.values import Const, Join, Plain, Tensor, Tuple, Unknown
 
 FOLLOWED = frozenset({tuple, Tuple, Join, Tensor, Unknown})
 """The classes of what is looked for in all cells when a tensor is changed in place."""
@@ -26,6 +26,10 @@ _OWN = 64
 _SHARING = 8
 """From so many times the root of all cells on that are a state's own they are shared: what is copied at each fork and
 what sharing takes are balanced then."""
+
+
+_VERSIONS = count(1)
+"""What tells versions of states apart, in all runs: a later one is greater."""
 
 
 class Log:
@@ -47,6 +51,9 @@ class State:
     written here. ``written`` takes each tensor, container and unseen thing that any path puts into a cell.
 
     Most cells are the same on all paths. They are ``_shared``, and only ``_own`` is copied where paths part.
+
+    Two states of one ``version`` hold the same leaves under all identities that were watched before it began;
+    ``watched`` says since when each of them is.
     """
 
     _own: dict[Key, Any]
@@ -56,11 +63,13 @@ class State:
     reads: dict[Key, Any] | None
     base: dict[Key, Any]
     written: list[tuple[Key, Any]]
+    watched: dict[int, int]
+    version: int
 
     @staticmethod
     def empty(base: dict[Key, Any] | None = None) -> State:
         """A state in which nothing was written and gradients are recorded."""
-        return State({}, {}, Log(None), True, None, {} if base is None else base, [])
+        return State({}, {}, Log(None), True, None, {} if base is None else base, [], {}, next(_VERSIONS))
 
     def get(self, key: Key) -> Any:
         """The content of a cell, None if it was never written."""
@@ -95,6 +104,8 @@ class State:
 
     def set(self, key: Key, value: Any) -> None:
         """Write a cell."""
+        if key[0] in self.watched:
+            self._change(key, value)
         self._own[key] = GONE if value is None else value
         self.log.keys[key] = None
         if value.__class__ in FOLLOWED:
@@ -102,6 +113,8 @@ class State:
 
     def put(self, key: Key, value: Any) -> None:
         """Let a cell hold something else, and no write be noted."""
+        if key[0] in self.watched:
+            self._change(key, value)
         self._own[key] = GONE if value is None else value
         if value.__class__ in FOLLOWED:
             self.written.append((key, value))
@@ -114,9 +127,26 @@ class State:
 
     def drop(self, key: Key) -> None:
         """Forget a cell that nobody asks for any more, and let no write be noted."""
+        if key[0] in self.watched:
+            self._change(key, None)
         self._own.pop(key, None)
         if key in self._shared:
             self._own[key] = GONE
+
+    def _change(self, key: Key, value: Any) -> None:
+        """Begin another version, unless the cell leads to no leaf, neither before nor after it holds ``value``."""
+        after = self.base.get(key) if value is None else value
+        if not (_leafless(after) and _leafless(self.peek(key))):
+            self.version = next(_VERSIONS)
+
+    def watch(self, owners: Iterable[int]) -> None:
+        """Let every write that changes what leaves lie under one of ``owners`` begin another version."""
+        version = self.version
+        for owner in owners:
+            version = max(version, self.watched.setdefault(owner, next(_VERSIONS)))
+        if version != self.version:
+            # states of this version may hold other things there
+            self.version = next(_VERSIONS)
 
     def end(self, keys: Iterable[Key]) -> None:
         """Forget cells that are gone for good, such as a call's variables: where paths meet nobody looks for them."""
@@ -143,7 +173,25 @@ class State:
         if len(own) > _OWN and len(own) * len(own) > _SHARING * len(shared):
             self._shared = shared = dict(self.cells().items())
             self._own = own = {}
-        return State(own.copy(), shared, Log(self.log), self.grad, self.reads, self.base, self.written)
+        return State(
+            own.copy(),
+            shared,
+            Log(self.log),
+            self.grad,
+            self.reads,
+            self.base,
+            self.written,
+            self.watched,
+            self.version,
+        )
+
+
+def _leafless(content: Any) -> bool:
+    """Whether what a cell holds is no leaf and leads to none."""
+    kind = content.__class__
+    if kind is Tensor:
+        return content.node is None or not content.node.leaf
+    return content is None or kind is Const or kind is Plain
 
 
 def by_owner(cells: Iterable[Key]) -> dict[int, list[Hashable]]:

@@ -183,6 +183,7 @@ class Loading(Functions):
         except (BudgetEnded, RecursionError):
             saved["trace"].notes.append(f"{file.path}: its top level takes too long to be followed")
         modules.keep_cells(dict(self.s.cells().items()))
+        self.found_leaves.clear()
         modules.keep(self.trace.nodes, self.unknowns)
         modules.needs[key] = self.looked_at
         modules.passed[key] = self.passed - passed

@@ -16,7 +16,7 @@ from codemods.graph.model.kinds import Escape, FunctionKind, PlainKind
 from codemods.graph.model.nodes import Frame, Value
 from codemods.graph.model.program import ClassInfo, ParsedFile, receiver_name
 from codemods.graph.model.trace import Trace
-from codemods.graph.model.values import Class, Const, Function, Instance, Module, Plain, Unknown
+from codemods.graph.model.values import Class, Const, Function, Instance, Plain, Unknown
 from codemods.graph.model.walks import walks
 from codemods.graph.python.statements import Statements
 from codemods.graph.run.core import BudgetEnded
@@ -133,7 +133,7 @@ class Machine(Statements):
         for node, name in receiver.cls.file.once(_own_modules, scope):
             value = self.s.get((receiver.oid, name))
             if isinstance(value, Unknown) and value.module is None:
-                value.module = Module(self.new_oid(), "", self.leaf(node, "module"))
+                self.show_module(value, node, "module")
 
     def _run_root(self, function: Function, receiver: Value | None, at: ast.AST, turns: int = 2) -> None:
         definition = function.definition
@@ -150,7 +150,7 @@ class Machine(Statements):
             for name in names[skip:]:
                 value = self.argument(name)
                 if name in evidence:
-                    value.module = Module(self.new_oid(), "", self.leaf(definition, "module"))
+                    self.show_module(value, definition, "module")
                 args.keywords[name] = value
             for arg in spec.kwonlyargs:
                 args.keywords[arg.arg] = self.argument(arg.arg)

@@ -29,14 +29,16 @@ class Remembering(Frames):
     def memo_key(self, function: Function, args: Arguments, receiver: Value | None) -> Any:
         """What a call is remembered by, None if it must not be."""
         decorated = function.wrapped or function.grad_mode is not GradSetting.UNSET
-        if args.more or function.closure or decorated or self.hooks:
+        if args.more or decorated or self.hooks:
             return None
         if self.cache_of(function.definition) is not None:
             return None
-        parts = [signature(v) for v in args.positional] + [(k, signature(v)) for k, v in sorted(args.keywords.items())]
-        if None in parts or any(isinstance(p, tuple) and p[-1] is None for p in parts):
+        names = sorted(args.keywords)
+        parts = [signature(v) for v in (*args.positional, *map(args.keywords.__getitem__, names))]
+        if None in parts:
             return None
-        return (id(function.definition), getattr(receiver, "oid", None), self.s.grad, tuple(parts))
+        own = (id(function.definition), function.closure, getattr(receiver, "oid", None))
+        return (own, self.s.grad, len(args.positional), *names, *parts)
 
     def recall(self, key: Any, args: Arguments, at: ast.AST) -> Value | None:
         """What the call gave before, made of these arguments; None where nothing is remembered that still holds."""

@@ -5,12 +5,10 @@ All of it is asked of the state as it is now; nothing here adds to the graph.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable, Iterator
 
-from codemods.graph.model.kinds import Marked, NodeKind, SequenceKind
-from codemods.graph.model.nodes import Node, Owned, Value
-from codemods.graph.model.state import FROZEN
+from codemods.graph.model.kinds import SequenceKind
+from codemods.graph.model.nodes import Node, Value
 from codemods.graph.model.values import (
     NONE,
     Const,
@@ -21,7 +19,6 @@ from codemods.graph.model.values import (
     Method,
     Module,
     Namespace,
-    Optimizer,
     Parameters,
     Partial,
     Plain,
@@ -253,30 +250,9 @@ class Contents(Core):
         """The arguments that a partial call has already."""
         return [*partial.args, *(value for _, value in partial.kwargs)]
 
-    # parameters
-
-    def parameter_leaves(self, owner: Value, seen: set[int] | None = None) -> list[Node]:
+    def parameter_leaves(self, owner: Value) -> list[Node]:
         """The leaves of all trainable parameters of a module, through its children."""
-        seen = set() if seen is None else seen
-        leaves: list[Node] = []
-        if isinstance(owner, Join):
-            return [leaf for option in owner.options for leaf in self.parameter_leaves(option, seen)]
-        if isinstance(owner, Tensor):
-            return [owner.node] if owner.node is not None and owner.node.leaf and not self.frozen(owner.node) else []
-        if isinstance(owner, Unknown):
-            return self.parameter_leaves(owner.module, seen) if owner.module is not None else []
-        if isinstance(owner, (Sequence, Mapping, Tuple)):
-            return [leaf for item in self.elements(owner) for leaf in self.parameter_leaves(item, seen)]
-        if not isinstance(owner, (Module, Instance)) or owner.oid in seen:
-            return leaves
-        seen.add(owner.oid)
-        if isinstance(owner, Instance) and not owner.cls.is_module:
-            return leaves
-        if owner.leaf is not None and not self.frozen(owner.leaf):
-            leaves.append(owner.leaf)
-        for child in self.children_of(owner):
-            leaves += self.parameter_leaves(child, seen)
-        return leaves
+        raise NotImplementedError
 
     def children_of(self, owner: Value) -> Iterator[Value]:
         """The values in the attributes and elements of an object."""
@@ -294,89 +270,3 @@ class Contents(Core):
         rest = self.s.get((owner.oid, REST))
         if isinstance(rest, Value):
             yield rest
-
-    def _all_leaves(self, owner: Value, seen: set[int]) -> Iterator[Node]:
-        if isinstance(owner, Join):
-            for option in owner.options:
-                yield from self._all_leaves(option, seen)
-        elif isinstance(owner, Tensor):
-            if owner.node is not None and owner.node.leaf:
-                yield owner.node
-        elif isinstance(owner, (Sequence, Mapping, Tuple)):
-            for item in self.elements(owner):
-                yield from self._all_leaves(item, seen)
-        elif isinstance(owner, Unknown):
-            if owner.module is not None:
-                yield from self._all_leaves(owner.module, seen)
-        elif isinstance(owner, (Module, Instance)) and owner.oid not in seen:
-            seen.add(owner.oid)
-            if owner.leaf is not None:
-                yield owner.leaf
-            for child in self.children_of(owner):
-                yield from self._all_leaves(child, seen)
-
-    def owned(self, value: Value | None) -> Owned:
-        """The parameters in what an optimizer was given, or in a module."""
-        if isinstance(value, Optimizer):
-            return value.owned or Owned((), False, True)
-        if isinstance(value, Parameters):
-            leaves = self._registered(value.owner)
-            return Owned(leaves, not value.element, not leaves)
-        if isinstance(value, Tensor):
-            if value.node is None:
-                return Owned((), True, False)
-            if value.node.leaf:
-                return Owned((value.node,), True, False)
-            leaves = tuple(n for n in value.node.ancestors() if n.leaf)
-            return Owned(leaves, False, value.node.kind is not NodeKind.PHI)
-        if isinstance(value, (Module, Instance)) or (isinstance(value, Unknown) and value.module is not None):
-            return Owned(self._registered(value), True, False)
-        if isinstance(value, Mapping):
-            value = self.s.get((value.oid, ("key", "params")))
-            return self.owned(value) if isinstance(value, Value) else Owned((), False, True)
-        if isinstance(value, (Sequence, Tuple, Join)):
-            parts = [self.owned(v) for v in (value.options if isinstance(value, Join) else self.elements(value))]
-            leaves = tuple(dict.fromkeys(leaf for part in parts for leaf in part.leaves))
-            # a generator's values are only known as far as they were followed
-            exact = all(part.exact for part in parts) and getattr(value, "kind", "") != "generator"
-            if isinstance(value, Join):
-                exact = exact and all(set(part.leaves) == set(leaves) for part in parts)
-            return Owned(leaves, exact, not parts or any(part.more for part in parts))
-        return Owned((), isinstance(value, (Const, Plain)), not isinstance(value, (Const, Plain)))
-
-    def _registered(self, module: Value) -> tuple[Node, ...]:
-        """The leaves of a module's parameters: a tensor on it that only asks for gradients is none of them."""
-        return tuple(leaf for leaf in self._all_leaves(module, set()) if leaf.label != "input")
-
-    def mark_owned(self, kind: Marked, node: ast.AST, value: Value | None) -> None:
-        """The same for all parameters that ``value`` (a module, an optimizer, parameters) stands for."""
-        owned = self.owned(value)
-        self.mark(kind, node, None if owned.more else owned.leaves, exact=owned.exact, by=value)
-
-    # frozen parameters
-
-    def frozen(self, leaf: Node) -> bool:
-        """Whether ``requires_grad = False`` was set on what the leaf stands for."""
-        return self.s.get((-leaf.birth, FROZEN)) is True
-
-    def freeze(self, owner: Value, frozen: bool | None) -> None:
-        """Set ``requires_grad`` of all parameters of ``owner``; None where it cannot be seen which way."""
-        value = {True: True, False: False, None: "maybe"}[frozen]
-        for leaf in self._all_leaves(owner, set()):
-            self.s.set((-leaf.birth, FROZEN), value)
-
-    def holder(self, tensor: ast.expr) -> Module | None:
-        """The module one of whose parameters ``tensor`` is written as: ``layer.weight``."""
-        found = self.values.get(tensor.value) if isinstance(tensor, ast.Attribute) else None
-        if isinstance(found, Unknown):
-            found = found.module
-        if not isinstance(tensor, ast.Attribute) or not isinstance(found, Module) or found.leaf is None:
-            return None
-        return None if isinstance(self.s.get((found.oid, tensor.attr)), Value) else found
-
-    def thawed(self, tensor: ast.expr) -> bool:
-        """Whether ``tensor`` is a parameter of a module that was frozen: asked for gradients, it learns again."""
-        holder = self.holder(tensor)
-        if holder is not None:
-            self.freeze(holder, False)
-        return holder is not None

@@ -25,13 +25,14 @@ from codemods.graph.model.values import (
     Unknown,
     options_of,
 )
-from codemods.graph.run.contents import ANY, BACKING, GIVEN, Contents
+from codemods.graph.run.contents import ANY, BACKING, GIVEN
+from codemods.graph.run.leaves import Leaves
 
 _BARE = frozenset({Tensor, Const, Plain, Library, Module, Function, Parameters, Optimizer})
 """Values that hold no others, or only what their users ask them for."""
 
 
-class Holding(Contents):
+class Holding(Leaves):
     """The part of the engine that knows what lies in things that cannot be seen."""
 
     def put_into(self, holder: Unknown, name: str, value: Value) -> None:

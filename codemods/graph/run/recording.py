@@ -97,6 +97,12 @@ class Recording(Holding):
         self.trace.nodes.append(made)
         return made
 
+    def show_module(self, thing: Unknown, at: ast.AST, label: str) -> Module:
+        """Let something that cannot be seen be a module from here on."""
+        thing.module = Module(self.new_oid(), "", self.leaf(at, label))
+        self.found_leaves.clear()
+        return thing.module
+
     def phi(self, nodes: list[Node], *, certain: bool) -> Node | None:
         """One of several nodes."""
         unique = list(dict.fromkeys(nodes))

@@ -108,8 +108,8 @@ def _of_module(engine: BuiltinCalls, receiver: Unknown, name: str, args: Argumen
     """The method of a module, which ``receiver`` is from here on; None where it may be something else."""
     if receiver.node is not None or (receiver.data and name not in ("parameters", "named_parameters")):
         return None
-    receiver.module = Module(engine.new_oid(), "", engine.leaf(at, receiver.path or "module"))
-    return method_of_module(engine, receiver, receiver.module, name, args, at)
+    module = engine.show_module(receiver, at, receiver.path or "module")
+    return method_of_module(engine, receiver, module, name, args, at)
 
 
 def method_of_module(
