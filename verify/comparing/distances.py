@@ -1,4 +1,4 @@
-"""How far tensors of two runs are apart, from the sums of all values that the probe keeps (probe/values/params.py)."""
+"""How far tensors of two runs are apart, from the sums of all values that the probe keeps (probe/values/digests.py)."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from types import FrameType, TracebackType
 
 from verify.live.observer import FEWEST, Census, Holder, Observer, Unit
 from verify.measured.records import Forwards
-from verify.probe.process.processes import outward
+from verify.probe.process.identity import outward
 
 __all__ = ["FEWEST", "Holder", "TooFewSteps", "Watch", "watch"]
 

@@ -74,7 +74,7 @@ The events and their fields:
 * ``end``: reason: steps, backwards, completed, exit (with ``status``), left (by ``os._exit``), raised, watchdog;
   time; stack: sites, the innermost first, of what was running
 
-*Values* of tensors are {digest, count, sums}: see probe/values/params.py for what the sums are.
+*Values* of tensors are {digest, count, sums}: see probe/values/digests.py for what the sums are.
 
 ``kind`` of an error is ``freed`` (a second time through a graph), ``inplace``, ``memory`` (out of memory), ``missing``
 (module, file or variable), or ``other``.

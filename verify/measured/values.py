@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
-#: Numbers that are kept of a tensor, see probe/values/params.py.
+#: Numbers that are kept of a tensor, see probe/values/digests.py.
 SUMS = 16
 
 

@@ -24,8 +24,8 @@ from .lines import errors, knobs
 from .lines.reach import Reach
 from .lines.sites import Tree, key
 from .process.exits import Exits, flush, last_error, with_worker
+from .process.identity import about, frames_of, outward, role, version
 from .process.output import Recorder
-from .process.processes import about, frames_of, outward, role, version
 from .process.seeds import Seeds
 from .process.shapes import shapes_alone
 from .process.watchdog import Watchdog
@@ -34,7 +34,7 @@ from .state.files import Files
 from .state.prints import Prints
 from .state.readings import Readings
 from .values.copies import settle
-from .values.params import Parameters
+from .values.digests import Parameters
 
 #: How many times the wanted steps a run goes on for lines that have not run: a teacher is trained before the student, a
 #: report comes at the end of the epoch.

@@ -1,6 +1,6 @@
 """What the parameters of a function could be, by what the function does with them: never by their names.
 
-The probe makes arguments of these where no run has any (:mod:`verify.probe.calls.making`), and finds by trial which do.
+The probe makes arguments of these where no run has any (:mod:`verify.probe.calls.recipes`), and tries which do.
 """
 
 from __future__ import annotations

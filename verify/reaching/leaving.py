@@ -16,7 +16,7 @@ from typing import Any
 from codemods.rewriting.touched import standing
 from verify.measured.steered import Stopped
 from verify.probe.calls.leaving import LEFT
-from verify.probe.calls.making import Is
+from verify.probe.calls.recipes import Is
 from verify.reaching.texts import Edit, Text
 from verify.reaching.values import wanted, without_hollow
 

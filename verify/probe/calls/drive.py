@@ -18,8 +18,8 @@ from typing import Any
 from ..guarding.guard import Write
 from ..lines import errors
 from ..lines.sites import Tree
-from ..state import cameback
-from . import making
+from ..state import returned
+from . import recipes
 from .madeup import Made, Unmade
 
 #: Stops all writing; returns what watches lines anew, and returns the list that gets those which run.
@@ -78,9 +78,9 @@ class Drive:
             for call in range(1, _CALLS + 1):
                 event["call"] = call
                 self._write({**event, "event": "drive"})
-                known = cameback.before(given)
+                known = returned.before(given)
                 try:
-                    result = making.call(function, arguments, named)
+                    result = recipes.call(function, arguments, named)
                 except BaseException as error:
                     if self._strict:
                         return error

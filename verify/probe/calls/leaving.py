@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from ..guarding.guard import Write
 from ..lines.sites import Tree
 from . import stops, trials, values
-from .making import Is
 from .observing import Observer
+from .recipes import Is
 
 LEFT = "__codemod_left__"
 #: How long a copy goes on, in seconds of the processor, and all of one place together, in seconds.

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from . import making, trials
+from . import recipes, trials
 
 #: How long one choice may be tried, in seconds of the processor.
 _SECONDS = 4.0
@@ -146,7 +146,7 @@ class Made:
     @staticmethod
     def _arguments(one: dict[str, Any], hints: dict[str, Any], owner: Any) -> Any:
         sites = [{"site": number} for number in range(len(one["sites"]))]
-        return itertools.chain(sites, ({"made": each} for each in making.calls(hints, owner)))
+        return itertools.chain(sites, ({"made": each} for each in recipes.calls(hints, owner)))
 
     def _best(self, among: list[Any], score: Callable[[Any], int], enough: int = 1) -> int:
         return best(len(among), lambda number: score(among[number]), enough, self._silenced, _SECONDS)
@@ -158,7 +158,7 @@ class Made:
         lines = {(self._one["path"], line) for line in self._one["lines"]}
         seen = self._watch(lines) if self._watch is not None else []
         function, arguments, named = self.call(recipe)
-        making.call(function, arguments, named)
+        recipes.call(function, arguments, named)
         return len(lines.intersection(map(tuple, seen)))
 
     # What a recipe comes to.
@@ -183,10 +183,10 @@ class Made:
         numbered = enumerate(recipe["made"].items(), 1)
         return (), {
             name: self._construct(each["how"]["maker"], each["how"]["arguments"])
-            if each["is"] == making.Is.OBJECT
+            if each["is"] == recipes.Is.OBJECT
             else self._drive.alive(name)
-            if each["is"] == making.Is.ALIVE
-            else making.make(each, number)
+            if each["is"] == recipes.Is.ALIVE
+            else recipes.make(each, number)
             for number, (name, each) in numbered
         }
 
@@ -204,7 +204,7 @@ class Made:
         if "site" in recipe:
             site = one["sites"][recipe["site"]]
             return f"with the arguments of {site['path']}:{site['line']}"
-        return f"with made-up arguments ({making.told(recipe['made'])})" if recipe["made"] else "without arguments"
+        return f"with made-up arguments ({recipes.told(recipe['made'])})" if recipe["made"] else "without arguments"
 
 
 def best(count: int, attempt: Callable[[int], int], enough: int, silence: Callable[[], None], seconds: float) -> int:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..guarding.guard import Part, Write
-from ..state import cameback
-from ..values.params import Parameters
+from ..state import returned
+from ..values.digests import Parameters
 
 #: So many calls of one place are looked at, and of so many the gradients, too.
 _MOST, _MOST_GRADIENTS = 2000, 200
@@ -65,15 +65,15 @@ class Observer:
     def _read(self, values: Any, graphs: bool, call: int) -> dict[str, Any]:
         import torch
 
-        parts = cameback.Parts(values)
+        parts = returned.Parts(values)
         if parts.size > _MOST_ELEMENTS:
             return {"whole": False}
         numbers = [torch.tensor(number, dtype=torch.float64) for number in parts.numbers]
-        behind = cameback.gradients(parts.outputs) if graphs and call <= _MOST_GRADIENTS else []
+        behind = returned.gradients(parts.outputs) if graphs and call <= _MOST_GRADIENTS else []
         whole = parts.whole and (call <= _MOST_GRADIENTS or not parts.outputs or not graphs)
         carried = "".join(parts.graphs) if graphs else ""
         if behind is None:
             # It may be this very walk that fails: then by what the graph is made of.
-            carried += cameback.structure(parts.outputs)
+            carried += returned.structure(parts.outputs)
         fields = {"form": parts.form, "graphs": carried, "whole": whole}
         return {**fields, **self._reader.read([*parts.tensors, *(behind or ()), *numbers])}

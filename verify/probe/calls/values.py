@@ -11,8 +11,8 @@ import typing
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from . import making
-from .making import Is
+from . import recipes
+from .recipes import Is
 
 _SIZE = 4
 _SHAPES = ((4, 4), (4,), (4, 3, 32, 32), (4, 1, 28, 28), (4, 3, 64, 64), (4, 4, 4), (), (4, 3, 16, 16), (4, 8), (1, 4))
@@ -65,7 +65,7 @@ def skeletons(form: dict[str, Any], modules: Iterable[Any]) -> Iterator[Any]:
     ``form`` is as :func:`verify.reaching.values.wanted` has it; the shapes of what ``modules`` take come first. Batches
     are of the size ``batch`` of the form.
     """
-    shapes = [(shape, kind, most) for module in modules for shape, kind, most in making.shapes(module)[:6]]
+    shapes = [(shape, kind, most) for module in modules for shape, kind, most in recipes.shapes(module)[:6]]
     yield from _skeletons(form, _Within(shapes, form.get("batch") or _SIZE))
 
 
@@ -203,9 +203,9 @@ def make(recipe: dict[str, Any], number: int, turn: int) -> Any:
     if kind is Is.SAMPLES:
         return [make(recipe["item"], number, turn * 101 + each) for each in range(_ITEMS)]
     if kind is Is.ARRAY:
-        return making.make({**recipe, "is": Is.TENSOR, "attached": False}, seed).numpy()
+        return recipes.make({**recipe, "is": Is.TENSOR, "attached": False}, seed).numpy()
     if kind is Is.TENSOR:
-        return making.make({**recipe, "attached": False}, seed)
+        return recipes.make({**recipe, "attached": False}, seed)
     if kind is Is.HOLLOW:
         from ..standins.modules import Nothing
 
@@ -220,7 +220,7 @@ def make(recipe: dict[str, Any], number: int, turn: int) -> Any:
     if kind is Is.TEXTS:
         return [f"{_LETTERS}{each}" for each in range(_ITEMS)]
     if kind in (Is.CRITERION, Is.MODULE):
-        return making.make({**recipe, "shape": [_SIZE]}, seed)
+        return recipes.make({**recipe, "shape": [_SIZE]}, seed)
     return recipe["value"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..graph import made
+from ..graph import origins
 from ..graph.backward import Call
 from ..graph.nodes import live_tensors, reached, roots
 from ..graph.steps import parameters
@@ -37,7 +37,7 @@ class Holdings:
         # What an operation saved of a parameter counts as the parameter's.
         known = fixed | {_key(node.variable) for node in found if hasattr(node, "variable")}
         for node in found:
-            line = tuple(made.site(node) or ())
+            line = tuple(origins.site(node) or ())
             for tensor in _saved(node):
                 key = _key(tensor)
                 if key not in known:

@@ -12,7 +12,7 @@ import typing
 from types import FrameType
 from typing import Any
 
-from ..graph.made import DEPTHS, SITES
+from ..graph.origins import DEPTHS, SITES
 from ..lines.sites import Tree
 
 _NOWHERE = [""]

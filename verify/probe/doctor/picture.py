@@ -9,7 +9,7 @@ from bisect import bisect_right
 from types import FrameType
 from typing import Any
 
-from ..graph import made
+from ..graph import origins
 from ..graph.holders import variables
 from ..lines.sites import Tree
 from .names import typed
@@ -58,7 +58,7 @@ class Picture:
         numbers = [self._walks.number(node) for node in nodes]
         steps = [bisect_right(self._walks.starts, number) for number in numbers]
         newest = max(steps, default=0)
-        keys = [(tuple(made.site(nodes[i]) or ()), steps[i] == newest) for i in range(len(nodes))]
+        keys = [(tuple(origins.site(nodes[i]) or ()), steps[i] == newest) for i in range(len(nodes))]
         places = fold(keys, [i for i in range(len(nodes)) if numbers[i] in roles])
         boxes = [self._box() for _ in range(min(_MOST_BOXES, places[-1] + 1 if places else 0))]
         of = {}
@@ -116,7 +116,7 @@ class Picture:
         }
 
     def _add(self, box: dict[str, Any], node: Any, step: int, role: str | None) -> None:
-        box["site"] = made.site(node)
+        box["site"] = origins.site(node)
         box["nodes"] += 1
         box["steps"].add(step)
         name = _GRADIENT.sub("", node.name().rpartition("::")[2])

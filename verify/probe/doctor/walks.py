@@ -6,7 +6,7 @@ import re
 import typing
 from typing import Any
 
-from ..graph import made
+from ..graph import origins
 from ..graph.backward import Call
 from ..graph.nodes import roots
 
@@ -123,8 +123,8 @@ class Walks:
             "index": self.count - 1,
             "freed": freed.site,
             "freed_index": freed.index,
-            "producer": made.site(below),
-            "consumer": made.site(above),
+            "producer": origins.site(below),
+            "consumer": origins.site(above),
             "operation": below.name(),
             "crosses": crosses,
             "twice": above is None,
@@ -185,7 +185,7 @@ class Walks:
 
     def _hit(self, node: Any, name: str, match: Any) -> dict[str, Any]:
         return {
-            "reader": made.site(node),
+            "reader": origins.site(node),
             "operation": node.name(),
             "operand": name[len("_saved_") :],
             "number": self.number(node),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..lines.sites import Tree
 from ..values.plain import steps_of
-from . import made
+from . import origins
 from .nodes import Graph, live_tensors, old, reached, roots
 
 _DEEPEST = 6
@@ -107,7 +107,7 @@ def _any(match: re.Match[str]) -> str:
 
 def _made(tensors: list[Any]) -> list[Any] | None:
     """The line that made the last of ``tensors``, where lines are known: in a diagnosis."""
-    return made.nearest(tensors[-1].grad_fn)
+    return origins.nearest(tensors[-1].grad_fn)
 
 
 def _named(values: Iterator[tuple[str, Any, str]]) -> Iterator[tuple[str, Any, str]]:

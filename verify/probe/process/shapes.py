@@ -15,7 +15,7 @@ from typing import Any
 from ..guarding.guard import Write
 from ..lines.sites import Tree, key
 from ..values import tensors
-from .processes import version
+from .identity import version
 
 #: Storages keep their Python object from this torch on, and only so is it seen when one is gone.
 OLDEST = (2, 1)

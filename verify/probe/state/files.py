@@ -14,7 +14,7 @@ from typing import Any
 
 from ..guarding.guard import Part, Write
 from ..guarding.hooks import when_imported
-from ..values.params import Parameters
+from ..values.digests import Parameters
 from ..values.plain import number_of, tensor_of, text_of
 from ..values.tensors import hasher
 

@@ -16,7 +16,7 @@ from ..guarding.guard import Part, Write
 from ..lines.sites import Tree, key
 from ..process.shapes import Shapes
 from ..values.copies import Copies
-from ..values.params import Parameters
+from ..values.digests import Parameters
 from ..values.plain import keys_of, number_of, size_of, tensor_of, text_of
 from ..values.tensors import generators, loss
 from . import ambient

@@ -11,9 +11,9 @@ from ..graph.steps import Optimizers, Steps, parameters
 from ..guarding.guard import Write
 from ..lines.sites import Tree, key
 from ..values.copies import Copies, Copy, now
-from ..values.params import Parameters
+from ..values.digests import Parameters
 from ..values.tensors import generators
-from . import cameback
+from . import returned
 
 #: Buffers of more elements (masks, tables of positions) are read again only when their version has moved. Those of
 #: BatchNorm are changed inside its kernel, which counts no version.
@@ -202,9 +202,9 @@ class State:
         self, number: int, site: list[Any], call: int, values: Any, known: tuple[Any, ...]
     ) -> dict[str, Any] | None:
         """The event for what a function, the ``number``-th that was called at the end, returned (the first of
-        ``values``) and was given; ``known`` as :func:`verify.probe.state.cameback.before` said of that."""
+        ``values``) and was given; ``known`` as :func:`verify.probe.state.returned.before` said of that."""
         result, *given = values
-        found = cameback.after(result, tuple(given), known, self._reader)
+        found = returned.after(result, tuple(given), known, self._reader)
         return None if found is None else {
             "event": "output", "site": site, "line": _DRIVEN + number, "call": call, **found
         }  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from .params import SUMS, Parameters, mixed
+from .digests import SUMS, Parameters, mixed
 from .tensors import content, unseen
 
 #: Up to so many elements a copy takes less time than the first call that would read them.

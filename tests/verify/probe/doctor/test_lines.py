@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from verify.probe.doctor.lines import Lines
-from verify.probe.graph.made import site
+from verify.probe.graph.origins import site
 from verify.probe.lines.sites import Tree
 
 

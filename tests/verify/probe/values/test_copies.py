@@ -10,7 +10,7 @@ import torch
 
 from tests.verify.probe.tools import forked
 from verify.probe.values.copies import Copies, Copy, now, settle
-from verify.probe.values.params import Parameters
+from verify.probe.values.digests import Parameters
 from verify.probe.values.tensors import generators
 
 LISTS = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
-from ..values.params import Parameters
+from ..values.digests import Parameters
 from ..values.tensors import hasher
 
 #: What is larger, or deeper, is cut off.

@@ -15,10 +15,10 @@ class Thing:
 
 
 def shown(result: Any, given: Any = (), known: Any = None) -> Any:
-    from verify.probe.state import cameback
-    from verify.probe.values.params import Parameters
+    from verify.probe.state import returned
+    from verify.probe.values.digests import Parameters
 
-    return cameback.after(result, given, cameback.before(given) if known is None else known, Parameters())
+    return returned.after(result, given, returned.before(given) if known is None else known, Parameters())
 
 
 def graph(cut: bool) -> Any:
@@ -42,10 +42,10 @@ def test_what_it_is_made_of() -> None:
 
 
 def test_whether_it_shows_anything() -> None:
-    from verify.probe.state import cameback
+    from verify.probe.state import returned
 
     thing = Thing(torch.zeros(2))
-    known = cameback.before(thing)
+    known = returned.before(thing)
     assert not shown(None, thing, known)["told"]
     thing.value.add_(1)
     assert shown(None, thing, known)["told"]
