@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from codemods.graph.model.kinds import Marked
+from codemods.graph.model.nodes import Frame, Place
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Ran, Step, Trace
 from codemods.graph.model.values import Instance, Module, Optimizer
 from codemods.proofs.bindings import bound_around, bound_at
 from codemods.proofs.observations import Observation
-from codemods.proofs.paths import comes_after
+from codemods.proofs.paths import comes_after, comes_before
 from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, own_nodes
-from codemods.rules._sites import SiteRule, everywhere, scope
+from codemods.rules._sites import SiteRule, everywhere, scope, under
 from codemods.source.walking import walk
 from codemods.terms.edits import Edit, InsertStatements, KeepPart, WrapExpression
 from codemods.terms.findings import Promise
@@ -32,11 +34,12 @@ class _Taken(NamedTuple):
 
 
 class BestStateNotCopied(SiteRule):
-    """A ``state_dict`` that is kept while training goes on and loaded later: it holds the newest weights, not the best.
+    """A ``state_dict`` that is kept while training goes on and used later: it holds the newest weights, not the best.
 
     Why it hurts: ``best = model.state_dict()`` copies nothing. The tensors in it are the parameters' own memory, which
     every later step writes to. When ``model.load_state_dict(best)`` comes, it loads the weights into
-    themselves: early stopping and "best on validation" keep whatever the last step left. Nothing raises.
+    themselves: early stopping and "best on validation" keep whatever the last step left. Nothing raises. So it is where
+    ``best`` was taken under a condition and is saved when the loop is over.
 
     Left alone: states that are copied (``copy.deepcopy``, a dict of clones), saved to a file at once, or loaded into
     another model; models that are made again or moved in between; names and attributes that are given anything else on
@@ -53,14 +56,16 @@ class BestStateNotCopied(SiteRule):
 
     name = "best-state-not-copied"
     promise = Promise.BEHAVIOUR
-    summary = "a state dict is kept over steps without a copy and loaded later"
+    summary = "a state dict is kept over steps without a copy and used later"
     gate = (b".backward(", b"autograd.backward(")
 
     def observe(self, trace: Trace) -> Iterable[Observation]:
-        for load in trace.marks:
-            if load.kind is not Marked.PARAMETERS_LOADED or not isinstance(load.place.node, ast.Call):
+        loads = (mark for mark in trace.marks if mark.kind is Marked.PARAMETERS_LOADED)
+        for load in (*loads, *_saves(trace)):
+            if not isinstance(load.place.node, ast.Call):
                 continue
-            states = list(_kept(trace, load.place.frame.file, load.place.node))
+            saved = load.kind is Marked.STATE_TAKEN
+            states = list(_kept(trace, load))
             for taken in states:
                 ran, step = _trained(trace, load, taken.statement, [other.statement for other in states])
                 if ran is None or step is None:
@@ -70,11 +75,11 @@ class BestStateNotCopied(SiteRule):
                 yield self.fault(
                     taken.file,
                     taken.statement,
-                    f"`{name}` is not a copy: each step changes the tensors in it, so that loading it restores "
-                    "the newest weights",
+                    f"`{name}` is not a copy: each step changes the tensors in it, so that "
+                    + ("the newest weights are saved" if saved else "loading it restores the newest weights"),
                     f"write `{name} = copy.deepcopy({ast.unparse(_plain(taken.value))})`",
                     (step.place, "writes to the tensors in it"),
-                    (load.place, "loaded here, into themselves"),
+                    (load.place, "saved here, as they are by then" if saved else "loaded here, into themselves"),
                     edits=_copied(taken),
                 )
 
@@ -120,19 +125,61 @@ def _binds_copy(node: ast.AST) -> bool:
     return isinstance(node, (*DEFINITIONS, ast.ClassDef)) and node.name == "copy"
 
 
-def _kept(trace: Trace, file: ParsedFile, load: ast.Call) -> Iterator[_Taken]:
-    """The statements that took the state which is loaded, if it is never given anything that is a copy."""
-    given = load.args[0] if load.args else None
-    if not isinstance(load.func, ast.Attribute) or not isinstance(given, ast.Name | ast.Attribute):
-        return
+def _saves(trace: Trace) -> Iterator[Mark]:
+    """Where a state is saved that a variable was given before, told as the mark of its taking with that place: of each
+    save the last one that ran, as the first has seen no steps. What every path takes may be meant to be the newest."""
+    last: dict[tuple[ast.Call, Frame], Mark] = {}
+    for ran in trace.ran:
+        call = ran.statement.value if isinstance(ran.statement, ast.Expr) else None
+        if not isinstance(call, ast.Call) or trace.called.get(call) != "torch.save":
+            continue
+        if not call.args or not isinstance(call.args[0], ast.Name):
+            continue
+        for mark in reversed(trace.marks):
+            taken = mark.place.statement
+            if (
+                mark.kind is Marked.STATE_TAKEN
+                and mark.place.frame is ran.frame
+                and mark.place.clock < ran.first
+                and taken is not None
+                and any(ast.unparse(target) == call.args[0].id for target, _ in _assigned(taken))
+                and under(ran.frame.file, taken, ast.If)
+            ):
+                last[call, ran.frame] = replace(mark, place=Place(call, ran.statement, ran.frame, ran.loops, ran.first))
+                break
+    yield from last.values()
+
+
+def _kept(trace: Trace, load: Mark) -> Iterator[_Taken]:
+    """The statements that took the state which is loaded or saved, if it is never given anything that is a copy."""
+    file, call = load.place.frame.file, load.place.node
+    given = call.args[0] if isinstance(call, ast.Call) and call.args else None
     if isinstance(given, ast.Name):
-        found = _in_variable(file, load, given.id, ast.unparse(load.func.value))
-    else:
+        found = _in_variable(file, call, given.id, _model(load, given.id))
+    elif isinstance(given, ast.Attribute):
         found = _in_attribute(trace, given.attr)
+    else:
+        return
     yield from (each for each in found if not _leaves(each.file, each.statement))
 
 
-def _in_variable(file: ParsedFile, load: ast.Call, name: str, model: str) -> list[_Taken]:
+def _model(load: Mark, name: str) -> str:
+    """What the program calls the model that is loaded, or whose state is saved under ``name``."""
+    call = load.place.node
+    if load.kind is not Marked.STATE_TAKEN:
+        return (
+            ast.unparse(call.func.value) if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else ""
+        )
+    owners = (
+        _owner(value)
+        for node in walk(scope(load.place.frame.file, call))
+        for target, value in _assigned(node)
+        if ast.unparse(target) == name
+    )
+    return next((ast.unparse(owner) for owner in owners if owner is not None), "")
+
+
+def _in_variable(file: ParsedFile, load: ast.AST, name: str, model: str) -> list[_Taken]:
     """The statements that gave the state of ``model`` to a variable; none if anything else may be in it."""
     found: list[_Taken] = []
     around = scope(file, load)
@@ -269,7 +316,10 @@ def _trained(trace: Trace, load: Mark, taken: ast.stmt, states: list[ast.stmt]) 
         return any(
             step.place.clock <= again.first
             and again.last <= load.place.clock
-            and comes_after(step.place, again.place, turning=True, until=load.place)
+            and (
+                comes_before(again.place, load.place)
+                or comes_after(step.place, again.place, turning=True, until=load.place)
+            )
             for again in trace.ran
             if any(again.statement is other for other in states)
         )

@@ -178,6 +178,35 @@ FOUND = {
         "self.kept = self.model.state_dict()",
         "self.kept = copy.deepcopy(self.model.state_dict())",
     ),
+    "saved when the loop is over": (
+        """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = net.state_dict()
+        torch.save(best, "best.pt")
+        """,
+        "best = net.state_dict()",
+        "best = copy.deepcopy(net.state_dict())",
+    ),
+    "saved every other turn, in a function": (
+        """
+        def fit(model):
+            low, kept = 1e9, None
+            for i in range(5):
+                total = epoch()
+                if total < low:
+                    low = total
+                    kept = model.state_dict()
+                if i % 2:
+                    torch.save(kept, "best.pt")
+        fit(net)
+        """,
+        "kept = model.state_dict()",
+        "kept = copy.deepcopy(model.state_dict())",
+    ),
     "taken in every turn, until one is worse": (
         """
         low = 1e9
@@ -508,6 +537,50 @@ LEFT = {
                 best = net.state_dict()
                 break
         net.load_state_dict(best)
+        """,
+    "saved at once": """
+        low = 1e9
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = net.state_dict()
+                torch.save(best, "best.pt")
+        """,
+    "saved as the newest by intent": """
+        state = net.state_dict()
+        for i in range(5):
+            epoch()
+            torch.save(state, "last.pt")
+        """,
+    "a copy is saved": """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = copy.deepcopy(net.state_dict())
+        torch.save(best, "best.pt")
+        """,
+    "what is saved is taken anew": """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = net.state_dict()
+        best = net.state_dict()
+        torch.save(best, "last.pt")
+        """,
+    "saved by something else": """
+        from elsewhere import save
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = net.state_dict()
+        save(best, "best.pt")
         """,
     "read from a file": """
         for i in range(5):
