@@ -23,6 +23,8 @@ from codemods.terms.errors import UserError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+_Answer = tuple[Exception | None, Any]
+"""An error and its traceback, or None and the results of a portion."""
 
 
 class WorkerEnded(UserError):
@@ -40,11 +42,12 @@ class Pool:
     def map(self, work: Callable[[Item], Result], items: Sequence[Item], portion: int = 1) -> Iterator[Result]:
         """Yield what ``work`` returns for each of ``items``, in their order; a worker is given ``portion`` at a time.
 
-        Raises what ``work`` raises, and :class:`WorkerEnded`. After an error the pool is good for :meth:`end` only.
+        Raises what ``work`` raises, where its result would be, and :class:`WorkerEnded`. After an error only
+        :meth:`end` may be called.
         """
         self._begin()
         idle, busy = list(self._workers), dict[Connection, int]()
-        todo, done, following = deque(range(0, len(items), portion)), dict[int, list[Result]](), 0
+        todo, done, following = deque(range(0, len(items), portion)), dict[int, _Answer](), 0
         while following < len(items):
             while todo and idle:
                 to, at = idle.pop(), todo.popleft()
@@ -55,7 +58,10 @@ class Pool:
                 done[busy.pop(connection)] = self._received(connection)
                 idle.append(connection)
             while following in done:
-                yield from done.pop(following)
+                error, told = done.pop(following)
+                if error is not None:
+                    raise error from RuntimeError(told)
+                yield from told
                 following += portion
 
     def end(self) -> None:
@@ -82,14 +88,12 @@ class Pool:
         except OSError:
             raise self._ended(to) from None
 
-    def _received(self, connection: Connection) -> Any:
+    def _received(self, connection: Connection) -> _Answer:
         try:
-            error, result = connection.recv()
+            answer: _Answer = connection.recv()
         except (EOFError, OSError):
             raise self._ended(connection) from None
-        if error is not None:
-            raise error from RuntimeError(result)
-        return result
+        return answer
 
     def _ended(self, connection: Connection) -> WorkerEnded:
         process = self._workers[connection]
@@ -120,10 +124,10 @@ def _serve(connection: Connection, start: Callable[..., None], given: tuple[obje
     while True:
         work, items = connection.recv()
         try:
-            told: tuple[Exception | None, object] = (None, [work(item) for item in items])
+            answer: _Answer = (None, [work(item) for item in items])
         except Exception as error:
-            told = (error, traceback.format_exc())
-        connection.send(told)
+            answer = (error, traceback.format_exc())
+        connection.send(answer)
 
 
 def _end_with_parent() -> None:
