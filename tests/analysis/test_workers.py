@@ -49,6 +49,7 @@ def test_workers_of_a_killed_check_end(tmp_path: Path) -> None:
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
 
 
+@pytest.mark.slow
 def test_any_number_of_processes_names_the_same_broken_files(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     for number in range(6):

@@ -67,6 +67,7 @@ def test_one_that_is_there_is_taken(world: World) -> None:
     assert heads(world, f"{ME}/one") == ["codemod", "main"]
 
 
+@pytest.mark.slow
 def test_its_request_is_followed_and_redone(world: World) -> None:
     assert world.publish() == 0
     assert world.follow() == "pull requests: 2 open"

@@ -53,6 +53,7 @@ def test_the_loops(name: str) -> None:
     assert run.steps == {"validation": 30, "epochs": 10}[name]
 
 
+@pytest.mark.slow
 def test_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     cell(EXAMPLES["report"])

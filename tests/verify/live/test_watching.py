@@ -390,6 +390,7 @@ def test_cells_of_a_notebook_are_the_users_code(name: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_cells_of_ipython_have_their_numbers() -> None:
     pytest.importorskip("IPython")
     script = (
