@@ -1,4 +1,5 @@
-"""What was seen last of a text, for the next key: while somebody writes a comment, the program stays the same."""
+"""What was seen last of a text, for the next key: while somebody writes a comment or a docstring, the program stays the
+same."""
 
 from __future__ import annotations
 
@@ -14,8 +15,15 @@ from codemods.source.syntax import FAILURES
 _HEAD = re.compile(rb"(?:[^\r\n]*(?:\r\n?|\n)){0,2}")
 """The lines of which one may name an encoding, in a comment."""
 
-_TOLD = re.compile(rb"[\"']|async|cuda|torch")
-"""What rules look for in whole texts: a comment with it stays."""
+_WORDS = re.compile(rb"async|cuda|torch")
+"""What rules look for in whole texts: a docstring with it stays, and a comment."""
+
+_TOLD = re.compile(rb"[\"']|" + _WORDS.pattern)
+"""The same of comments, in which a quote is taken for the beginning of a string."""
+
+_CODING = re.compile(rb"coding[:=]")
+_ESCAPED = re.compile(rb"[\\\0]")
+_CHARACTERS = re.compile(rb"[^\r\n]+")
 
 _SPACE = re.compile(rb"[ \t]+(?=#?(?:[\r\n]|\Z))")
 
@@ -25,7 +33,7 @@ class Stopped(Exception):
 
 
 class Program(NamedTuple):
-    """What two texts share that differ in their comments alone: all places, and what they do."""
+    """What two texts share that differ in their comments and docstrings alone: all places, and what they do."""
 
     head: bytes
     code: bytes
@@ -36,15 +44,25 @@ def program_of(text: str) -> Program | None:
     """The program that ``text`` is; None where it is none."""
     try:
         raw = text.encode()
+        head = _HEAD.match(raw)
+        first = head[0] if head is not None and _CODING.search(head[0]) else b""
+        code = without_comments(raw, _shortened)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             # what a pattern takes for a comment may stand in a formatted string: Python's own parser knows
-            compiled = compile(raw, "", "exec", dont_inherit=True)
+            compiled = compile(code, "", "exec", dont_inherit=True)
     except FAILURES:
         return None
-    code = without_comments(raw, lambda comment: comment if _TOLD.search(comment) else b"#")
-    head = _HEAD.match(raw)
-    return Program(head[0] if head is not None else b"", _SPACE.sub(b"", code), compiled)
+    return Program(first, _SPACE.sub(b"", code), compiled)
+
+
+def _shortened(found: bytes) -> bytes:
+    """A comment or a docstring without what it says; one that may matter stays, and so do its lines."""
+    if found.startswith(b"#"):
+        return found if _TOLD.search(found) or _CODING.search(found) else b"#"
+    said = found.strip(found[:1])
+    # an escape may be wrong
+    return found if _WORDS.search(said) or _ESCAPED.search(said) else b'""' + _CHARACTERS.sub(b"", found)
 
 
 class Recent:

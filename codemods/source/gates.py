@@ -80,7 +80,8 @@ _SILENT_OR_BRACKET = re.compile(_SILENT.pattern + rb"| [\[\](){}]", re.VERBOSE |
 
 
 def without_comments(raw: bytes, shorten: Callable[[bytes], bytes]) -> bytes:
-    """A text with each comment, from its ``#`` to the end of the line, as ``shorten`` has it.
+    """A text with each comment, from its ``#`` to the end of the line, as ``shorten`` has it, and each string that is a
+    statement by itself, as docstrings are.
 
     Those within brackets stay, because they may be taken along with an expression.
     """
@@ -90,9 +91,22 @@ def without_comments(raw: bytes, shorten: Callable[[bytes], bytes]) -> bytes:
         nonlocal depth
         found = match[0]
         depth += _BRACKETS.get(found, 0)
-        return shorten(found) if found.startswith(b"#") and depth == 0 else found
+        return shorten(found) if depth == 0 and (found[:1] == b"#" or _is_statement(raw, match)) else found
 
     return _SILENT_OR_BRACKET.sub(shortened, raw)
+
+
+_LINE_END = re.compile(rb"[ \t\f]*(?:[#\r\n]|\Z)")
+
+
+def _is_statement(raw: bytes, match: re.Match[bytes]) -> bool:
+    """Whether a string that stands outside of brackets is all of its lines, and none of them continues another."""
+    if match[0][:1] not in (b'"', b"'") or _LINE_END.match(raw, match.end()) is None:
+        return False
+    start = max(raw.rfind(b"\n", 0, match.start()), raw.rfind(b"\r", 0, match.start())) + 1
+    return not raw[start : match.start()].strip(b" \t\f") and not raw[max(0, start - 3) : start].rstrip(
+        b"\r\n"
+    ).endswith(b"\\")
 
 
 def _silenced(match: re.Match[bytes]) -> bytes:

@@ -1,4 +1,4 @@
-"""A key in a comment: the program is the same, and is not looked at again."""
+"""A key in a comment or a docstring: the program is the same, and is not looked at again."""
 
 from __future__ import annotations
 
@@ -60,6 +60,66 @@ def test_the_same_program(old: str, new: str) -> None:
 def test_another_program(old: str, new: str) -> None:
     assert SCRIPT.replace(old, new) != SCRIPT
     assert program_of(SCRIPT.replace(old, new)) != program_of(SCRIPT)
+
+
+DOCUMENTED = '''\
+"""Trains a model."""
+
+import torch
+
+
+class Net(torch.nn.Module):
+    """A net.
+
+    It has one layer.
+    """
+
+    def forward(self, x):
+        """Apply it."""
+        text = "plain"
+        return x, text
+
+    def one(self):
+        "Nothing."; return 1
+'''
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Trains a model.", "Trains a larger model."),
+        ("A net.", "A network, \u03b1."),
+        ("It has one layer.", "It has"),
+        ("Apply it.", ""),
+        ("Apply it.", 'It\'s "applied" here.'),
+        ("Apply it.", "Calls loss.backward() # not."),
+    ],
+)
+def test_docstrings_are_no_part_of_a_program(old: str, new: str) -> None:
+    assert DOCUMENTED.replace(old, new) != DOCUMENTED
+    assert program_of(DOCUMENTED.replace(old, new)) == program_of(DOCUMENTED) is not None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # another text than a docstring, one that has another line, one of which rules ask, one that may be no Python,
+        # one that moves what follows
+        ("plain", "other"),
+        ("It has one layer.", "It has\n    one layer."),
+        ("A net.", "A net in torch."),
+        ("A net.", "A net, \\\\x."),
+        ("A net.", "A net, \x00."),
+        ("Nothing.", "Nothing more."),
+        ('    """Apply it."""\n', '    """Apply it."""  \n        pass\n'),
+        ('"""Trains a model."""', "# coding: latin-1"),
+        ('"""Trains a model."""', 'b"""Trains a model."""'),
+        ('"""Trains a model."""', 'f"""Trains a model."""'),
+    ],
+)
+def test_other_strings_and_other_lines_are(old: str, new: str) -> None:
+    assert DOCUMENTED.replace(old, new) != DOCUMENTED
+    assert program_of(DOCUMENTED.replace(old, new)) != program_of(DOCUMENTED)
 
 
 @pytest.mark.parametrize("text", ["def f(:\n", "x = '\x00'\n", "(" * 500])
