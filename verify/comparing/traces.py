@@ -85,6 +85,18 @@ def _unlike(one: tuple[str, ...], other: tuple[str, ...]) -> str:
     return ""
 
 
+def seeds(one: Record, other: Record) -> Iterator[Gap]:
+    """What both would have seeded with by themselves.
+
+    Values of an earlier run were replayed, so that nothing else shows a change; that may also be a slow clock's.
+    """
+    for place, (mine, theirs) in enumerate(zip(one.own_seeds, other.own_seeds, strict=False)):
+        (generator, value), (match, instead) = mine, theirs
+        if generator == match:
+            where = f"it seeds {generator} with {value} and {instead}" if value != instead else ""
+            yield Gap("seeds", f"seed {place} of {generator}", where, math.inf, undecided=True)
+
+
 def at_the_end(one: Record, other: Record) -> Iterator[Gap]:
     """What was alive when the processes ended, where they ended at the same place."""
     mine, theirs = one.state, other.state
@@ -152,6 +164,7 @@ def afterwards(one: Record, other: Record) -> Iterator[Gap]:
     """Compare what can be compared only when both runs are over."""
     yield from outputs(one, other)
     yield from observed(one, other)
+    yield from seeds(one, other)
     yield from at_the_end(one, other)
     yield from variables(one, other)
     yield from printed(one, other)

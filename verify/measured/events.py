@@ -163,6 +163,7 @@ class Reading:
 
     def seed(self, event: dict[str, Any]) -> None:
         self.record.seeds.append((event["generator"], event["value"]))
+        self.record.own_seeds.append((event["generator"], event.get("instead", event["value"])))
 
     def standin(self, event: dict[str, Any]) -> None:
         self.record.standins.append(event)

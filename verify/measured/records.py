@@ -43,7 +43,8 @@ The events and their fields:
   digest, count, sums
 * ``reached``: path, line: a watched line ran for the first time
 * ``part``: place ([path, line, column, end line, end column, kind]): a watched part of lines has been seen
-* ``seed``: generator (torch, random, numpy), value: what the script seeded with; replayed by later runs
+* ``seed``: generator (torch, random, numpy), value: what the script seeded with, replayed by later runs; instead (where
+  an earlier run's value was replayed): the script's own
 * ``standin``: what (the data set or file), why, shape: data of ours took the place of missing data
 * ``device``: what: a request for a device that this machine lacks was answered by the CPU (once a kind of request)
 * ``unrepeatable``: what: torch has no deterministic kernel for this operation here (once an operation)
@@ -303,6 +304,8 @@ class Record:
     #: The same of parts of lines.
     parts_after: dict[tuple[Any, ...], int] = field(default_factory=dict)
     seeds: list[tuple[str, Any]] = field(default_factory=list)
+    #: What it would have seeded with, had no earlier run's values been replayed.
+    own_seeds: list[tuple[str, Any]] = field(default_factory=list)
     standins: list[dict[str, Any]] = field(default_factory=list)
     devices: list[str] = field(default_factory=list)
     #: Operations without a deterministic kernel.

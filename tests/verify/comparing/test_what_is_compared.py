@@ -362,6 +362,42 @@ def test_a_tensor_of_one_number_may_be_saved_as_a_number(folder: Path) -> None:
     assert verdicts(report) == {"kept"}, report.rewrites
 
 
+SEEDED = (
+    HEAD
+    + """
+    import random, time
+    import numpy as np
+    random.seed(time.time_ns())
+    np.random.seed(7)
+    net = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for epoch in range(6):
+        loss = net(torch.rand(3, 2) + random.random() + float(np.random.rand())).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    """
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict"),
+    [
+        ("torch.manual_seed(0)", "torch.manual_seed(0 + len([0]))", "not judged"),
+        ("np.random.seed(7)", "np.random.seed(7 + 1)", "not judged"),
+        ("np.random.seed(7)", "np.random.seed(seed=7)", "kept"),
+        # What the clock gave is given again.
+        ("time.time_ns()", "time.time_ns() + 1", "kept"),
+        ("loss.backward()", "loss.backward(retain_graph=False)", "kept"),
+    ],
+)
+def test_a_seed_that_is_replayed_hides_no_change(folder: Path, old: str, new: str, verdict: str) -> None:
+    assert old in SEEDED
+    report = judged(folder, SEEDED, lambda text: text.replace(old, new))
+    assert verdicts(report) == {verdict}, report.rewrites
+    assert ("it seeds" in report.rewrites[0].why) is (verdict == "not judged")
+
+
 #: An average of weights that no loss shows, in a program that stops at a mistake of its own after four steps.
 STOPS = """\
 import torch

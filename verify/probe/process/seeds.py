@@ -148,11 +148,13 @@ class Seeds:
         if plain is None:
             return given
         earlier = self._replay.get((generator, self._process()))
+        event = {"event": "seed", "generator": generator, "value": plain}
         if earlier:
             value = earlier.pop(0)
             if value != plain:
-                given = plain = value
-        self._write({"event": "seed", "generator": generator, "value": plain})
+                event.update(value=value, instead=plain)
+                given = value
+        self._write(event)
         return given
 
 
