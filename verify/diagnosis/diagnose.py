@@ -264,19 +264,22 @@ class _Examination:
         other = symptoms(first).other
         explained = {fault.kind for fault in diagnosis.faults} & {Kind.LOSS_CUT_OFF, Kind.OTHER_DEVICE}
         if other is not None and not explained:
-            lacking = missing.ended_by(first)
-            advice: tuple[str, ...] = ()
-            if lacking is not None:
-                runner = self._runner
-                advice = missing.advice(lacking, self._command, runner.root, runner.settings, runner.lacks)
             where = f" at {first.record.error_site}" if first.record.error_site is not None else ""
             reason = f"the program stops{where} with {other.type}, which is not a fault that the doctor knows"
-            return replace(diagnosis, reason=reason, advice=advice, traceback=first.record.traceback)
+            return replace(diagnosis, reason=reason, advice=self._advice(first), traceback=first.record.traceback)
         if first.outcome in (Outcome.OK, Outcome.RAISED) and (diagnosis.backwards or diagnosis.faults):
             return diagnosis
         if diagnosis.faults:
             return diagnosis
-        return replace(diagnosis, reason=_reason(first), traceback=first.record.traceback or first.output[-1500:])
+        said = first.record.traceback or first.output[-1500:]
+        return replace(diagnosis, reason=_reason(first), advice=self._advice(first), traceback=said)
+
+    def _advice(self, first: Run) -> tuple[str, ...]:
+        """What to do about what the program lacks, if that ended it."""
+        lacking, runner = missing.ended_by(first), self._runner
+        if lacking is None:
+            return ()
+        return missing.advice(lacking, self._command, runner.root, runner.settings, runner.lacks)
 
 
 def _reason(run: Run) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from verify.judging.endings import ending_text
 from verify.measured.results import STOPPED, Outcome, Run
 from verify.measured.values import Site
 from verify.reaching.drives import calls, enclosing, functions, imported, module_name
@@ -107,7 +108,9 @@ class Causes:
 
     def _not_loaded(self, path: str) -> Cause:
         acts = any(not isinstance(node, _DEFINING) for node in getattr(self._trees[path], "body", ()))
-        if self._run.outcome is Outcome.RAISED and self._run.error is not None and self._led_to(path):
+        if self._run.outcome is Outcome.NOT_STARTED:
+            return Cause(f"{path} was not loaded: the program could not be started")
+        if self._run.outcome is not Outcome.OK and self._led_to(path):
             return Cause(f"{path} was not loaded: {self._ended()}")
         advice = f"--entry {path!r} would run it" if acts else ""
         return Cause(f"{path} was not loaded: nothing that ran imports it", advice)
@@ -237,7 +240,9 @@ class Causes:
             return f"the run was ended after {count} {'steps' if record.steps else 'backwards'}"
         if self._run.outcome is Outcome.OK and record.end != "watchdog":
             return "the run came to its end"
-        return "the run was out of time" if self._run.outcome is Outcome.TIMEOUT else f"it {self._run.outcome.value}"
+        return (
+            "the run was out of time" if self._run.outcome is Outcome.TIMEOUT else f"the run {ending_text(self._run)}"
+        )
 
     def _longer(self) -> str:
         return "a longer --timeout may reach it" if self._run.record.end == "watchdog" else "more --steps may reach it"

@@ -68,6 +68,7 @@ PACKAGES = {
 }
 #: Without these nothing is computed: one that does nothing would help nobody.
 NEVER_MADE_UP = frozenset({"torch", "numpy"})
+_LACKING = re.compile(rf"ModuleNotFoundError: No module named '(?P<name>{'|'.join(sorted(NEVER_MADE_UP))})'")
 #: What a program tells people with, and computes nothing by: it runs as well with one that does nothing.
 FOR_PEOPLE = words(
     "IPython aim alive_progress clearml colorama coloredlogs colorlog comet_ml gpustat humanize icecream livelossplot "
@@ -150,7 +151,9 @@ def ended_by(run: Run) -> Piece | None:
             match = pattern.search(run.output)
             if match is not None and run.status == 2:
                 return Piece(ARGUMENT, match["names"].strip())
-        return None
+        # What starts the program tells of the error, and ends in its own way: pytest, a notebook's runner.
+        lacking = _LACKING.search(run.output)
+        return Piece(MODULE, lacking["name"]) if lacking is not None else None
     error, missing = record.error, record.missing
     if missing is not None:
         kinds = {"ModuleNotFoundError": MODULE, "ImportError": MODULE, "KeyError": VARIABLE}
@@ -208,8 +211,11 @@ def advice(
         if not (command.cwd / path).exists() and not _declared(path, root, command, settings)
     ]
     said: list[str] = []
-    if piece.kind == MODULE and piece.name.partition(".")[0] not in modules:
-        modules.insert(0, piece.name.partition(".")[0] if lacks([piece.name.partition(".")[0]]) else piece.name)
+    top = piece.name.partition(".")[0]
+    if piece.kind == MODULE and piece.name in NEVER_MADE_UP and not lacks([top]):
+        said.append(_of_another_python(top, command, settings.python))
+    elif piece.kind == MODULE and top not in modules:
+        modules.insert(0, top if lacks([top]) else piece.name)
     if modules:
         said.append(_of_modules(modules, settings.python))
     if piece.kind == ARGUMENT:
@@ -228,6 +234,15 @@ def advice(
     if others:
         said.append(f"it also names what is missing: {', '.join(others)}")
     return tuple(said)
+
+
+def _of_another_python(name: str, command: Command, python: str) -> str:
+    program, *words = command.argv
+    own = shlex.join([python, "-m", os.path.basename(program), *words])
+    return (
+        f"{program} starts a Python that lacks the module {name}, and {python} has it: install it in that one "
+        f"(its own python -m pip install {name}), or have this one start the program: {own}"
+    )
 
 
 def _of_modules(names: Sequence[str], python: str) -> str:

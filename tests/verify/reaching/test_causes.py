@@ -404,3 +404,18 @@ def test_of_several_conditions_the_one_that_decides(line: int, text: str, words:
     assert (found.text, found.arguments) == (text, words)
     value = "--kind two" if line == 13 else "--kind three" if words else "--kind VALUE"
     assert found.advice == f"-- {value} may make it so"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "text"),
+    [
+        (Outcome.NOT_STARTED, None, "tools.py was not loaded: the program could not be started"),
+        # A launcher tells of the error in its own way.
+        (Outcome.RAISED, 2, "tools.py was not loaded: the run ends with status 2"),
+        (Outcome.MEMORY, None, "tools.py was not loaded: the run runs out of memory"),
+        (Outcome.OK, 0, "tools.py was not loaded: nothing that ran imports it"),
+    ],
+)
+def test_what_a_program_that_failed_would_have_loaded(outcome: Outcome, status: int | None, text: str) -> None:
+    made = replace(run(replace(record([]), loaded=[], end=None), outcome=outcome), status=status)
+    assert Causes(made, TREES, "{}:{}".format).of("tools.py", 2).text == text

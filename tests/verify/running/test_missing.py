@@ -43,6 +43,10 @@ def trouble(kind: str, name: str = "Error", message: str = "") -> Trouble:
             ),
             Piece(ARGUMENT, "--data, name"),
         ),
+        (
+            died(output="E   ModuleNotFoundError: No module named 'torch'\n1 error in 0.76s\n", status=2),
+            Piece(MODULE, "torch"),
+        ),
         (died(output="Usage: train.py\n\nError: Missing option '--data'.\n", status=2), Piece(ARGUMENT, "--data")),
         (
             died(trouble("other", "URLError", "<urlopen error [Errno -3] Temporary failure in name resolution>")),
@@ -63,6 +67,8 @@ def test_pieces(run: Run, piece: Piece) -> None:
         died(output="error: the following arguments are required: --data", status=1),
         died(output="error: invalid choice: 'x'", status=2),
         died(output="error: the following arguments are required: --data", status=0),
+        died(output="ModuleNotFoundError: No module named 'torch'", status=0),
+        died(output="ModuleNotFoundError: No module named 'torch_scatter'"),
         builders.run(builders.record([1.0], error=trouble("missing", "FileNotFoundError"))),
     ],
 )
@@ -91,6 +97,16 @@ def test_all_is_named_together(tmp_path: Path) -> None:
         "may have another name), or name another interpreter with --python",
         "it asks for arguments, to be given after --: --data",
         "it also names what is missing: x.npy",
+    )
+
+
+def test_a_launcher_of_another_python_is_told_from_the_one_with_torch(tmp_path: Path) -> None:
+    command = Command(("bin/pytest", "tests/test_a.py"), tmp_path, "pytest tests/test_a.py", None)
+    settings = Settings(python="/opt/python")
+    (said,) = missing.advice(Piece(MODULE, "torch"), command, tmp_path, settings, lambda names: [])
+    assert said == (
+        "bin/pytest starts a Python that lacks the module torch, and /opt/python has it: install it in that one (its "
+        "own python -m pip install torch), or have this one start the program: /opt/python -m pytest tests/test_a.py"
     )
 
 
