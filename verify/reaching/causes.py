@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from verify.judging.endings import ending_text
 from verify.measured.results import STOPPED, Outcome, Run
 from verify.measured.values import Site
 from verify.reaching.drives import calls, enclosing, functions, imported, module_name
@@ -240,9 +239,9 @@ class Causes:
             return f"the run was ended after {count} {'steps' if record.steps else 'backwards'}"
         if self._run.outcome is Outcome.OK and record.end != "watchdog":
             return "the run came to its end"
-        return (
-            "the run was out of time" if self._run.outcome is Outcome.TIMEOUT else f"the run {ending_text(self._run)}"
-        )
+        if self._run.outcome is Outcome.TIMEOUT:
+            return "the run was out of time"
+        return f"the run ended ({f'status {self._run.status}' if self._run.status else self._run.outcome.value})"
 
     def _longer(self) -> str:
         return "a longer --timeout may reach it" if self._run.record.end == "watchdog" else "more --steps may reach it"

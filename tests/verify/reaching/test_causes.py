@@ -411,8 +411,8 @@ def test_of_several_conditions_the_one_that_decides(line: int, text: str, words:
     [
         (Outcome.NOT_STARTED, None, "tools.py was not loaded: the program could not be started"),
         # A launcher tells of the error in its own way.
-        (Outcome.RAISED, 2, "tools.py was not loaded: the run ends with status 2"),
-        (Outcome.MEMORY, None, "tools.py was not loaded: the run runs out of memory"),
+        (Outcome.RAISED, 2, "tools.py was not loaded: the run ended (status 2)"),
+        (Outcome.MEMORY, None, "tools.py was not loaded: the run ended (out of memory)"),
         (Outcome.OK, 0, "tools.py was not loaded: nothing that ran imports it"),
     ],
 )
