@@ -12,7 +12,19 @@ from typing import Any
 from codemods.graph.model.cells import Key
 from codemods.graph.model.kinds import NodeKind
 from codemods.graph.model.nodes import Node, Unseen, Value
-from codemods.graph.model.values import Const, Instance, Join, Mapping, Module, Plain, Sequence, Tensor, Tuple, Unknown
+from codemods.graph.model.values import (
+    Const,
+    EnumMember,
+    Instance,
+    Join,
+    Mapping,
+    Module,
+    Plain,
+    Sequence,
+    Tensor,
+    Tuple,
+    Unknown,
+)
 
 LIMIT = 400
 """Nodes that are followed to see what a result was computed from; larger calls are not remembered."""
@@ -45,7 +57,7 @@ def signature(value: Value) -> Any:
         return ("tensor", known, value.scalar, value.index)
     if isinstance(value, Const):
         kind = type(value.value)
-        return (kind, value.value) if kind in (int, float, str, bool, type(None)) else None
+        return (kind, value.value) if kind in (int, float, str, bool, type(None), EnumMember) else None
     if isinstance(value, Plain):
         return ("plain", value.kind, value.begin, value.end, value.turn, value.counts)
     if isinstance(value, Unknown):

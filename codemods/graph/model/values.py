@@ -24,7 +24,7 @@ else:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Const(Value):
-    """A Python constant: None, a bool, a number, a string."""
+    """A Python constant: None, a bool, a number, a string, a member of an enumeration."""
 
     value: Any
 
@@ -247,6 +247,17 @@ class Class(Value):
     """A class of the tree."""
 
     info: ClassInfo
+
+
+@dataclass(frozen=True)
+class EnumMember:
+    """A member of an enumeration, as a constant: ``key`` tells it from all others."""
+
+    key: tuple[str, int, str]
+    """The file, the line of the class, and the name."""
+    of: Value = field(compare=False)
+    """Its ``value``."""
+    cls: ClassInfo = field(compare=False)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

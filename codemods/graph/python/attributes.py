@@ -18,6 +18,7 @@ from codemods.graph.model.values import (
     NUMBER,
     Class,
     Const,
+    EnumMember,
     Function,
     Instance,
     Join,
@@ -92,6 +93,19 @@ class Attributes(Objects):
             return None
         self.read(kept, Carrier(CarrierKind.ATTRIBUTE, oid, name), at)
         return kept
+
+    def _attribute_of_constant(self, receiver: Const, name: str, at: ast.AST) -> Value:
+        member = receiver.value
+        if not isinstance(member, EnumMember):
+            return Method(receiver, None, name)
+        if name in ("name", "_name_"):
+            return Const(member.key[2])
+        if name in ("value", "_value_"):
+            return member.of
+        found = self.class_member(member.cls, name, at)
+        if isinstance(found, Function) and found.kind is FunctionKind.PROPERTY:
+            return self.call_function(found, Arguments(), at, receiver=receiver)
+        return Method(receiver, found if isinstance(found, Function) else None, name)
 
     def _attribute_of_tuple(self, receiver: Tuple, name: str, at: ast.AST) -> Value:
         if name in receiver.names:
@@ -224,6 +238,7 @@ _OF_TENSORS = words("data grad grad_fn _saved_tensors requires_grad is_leaf shap
 """Attributes of tensors whose names few other things use."""
 
 _READ: dict[type[Value], Callable[[Attributes, Any, str, ast.AST], Value]] = {
+    Const: Attributes._attribute_of_constant,
     Join: Attributes._attribute_of_each,
     Instance: Attributes._attribute_of_object,
     Module: Attributes._attribute_of_object,

@@ -15,6 +15,7 @@ from codemods.graph.model.paths import canonical
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import Class, Function, GradMode, Instance, Library, Method, Unknown
 from codemods.graph.python.assignments import Assignments
+from codemods.graph.python.enumerations import set_members
 from codemods.source.walking import walk
 from codemods.terms.words import words
 
@@ -155,6 +156,7 @@ class Definitions(Assignments):
             self._class_body(info, s)
         finally:
             self.class_bodies.pop()
+        set_members(info)
         made: Value = Class(info)
         for decorator in reversed(decorators):
             function = decorator.function if isinstance(decorator, Method) else decorator

@@ -26,6 +26,7 @@ from codemods.graph.model.values import (
     Unknown,
 )
 from codemods.graph.model.walks import may_walk
+from codemods.graph.python.enumerations import members_of
 from codemods.graph.python.recursion import ends, only_computes
 from codemods.graph.python.remembering import Remembering
 from codemods.graph.run.contents import BACKING
@@ -251,6 +252,9 @@ class Functions(Remembering):
             self.trace.complete = False
         if info.family == "function":
             return self.unknown(info.name)
+        if members := members_of(Class(info)):
+            # Phase("train"): one of them
+            return self.one_of(members) or self.unknown(info.name)
         if info.family == "optimizer":
             return self.make_optimizer(args, at, info)
         leaf = None

@@ -32,6 +32,7 @@ from codemods.graph.model.values import (
     Tuple,
     Unknown,
 )
+from codemods.graph.python.enumerations import members_of
 from codemods.graph.python.namespaces import Namespaces
 from codemods.graph.run.contents import ANY, ITEMS, REST
 
@@ -176,7 +177,9 @@ class Items(Namespaces):
         member = container.info.find("__class_getitem__")
         if isinstance(member, Function):
             return self.call_function(member, Arguments(None, [key]), at, receiver=container)
-        return container
+        members = members_of(container)
+        named = container.info.find(str(key.value)) if isinstance(key, Const) else None
+        return named if named is not None and named in members else self.one_of(members) or container
 
     def _item_of_plain(self, container: Const | Plain, key: Value, at: ast.AST) -> Value:
         return NUMBER if not (isinstance(container, Plain) and container.kind is PlainKind.ARRAY) else ARRAY

@@ -14,6 +14,7 @@ from codemods.graph.model.values import (
     ARRAY,
     NUMBER,
     TEXT,
+    Class,
     Const,
     Function,
     Instance,
@@ -33,6 +34,7 @@ from codemods.graph.model.values import (
     Unknown,
 )
 from codemods.graph.python.attribute_writes import AttributeWrites
+from codemods.graph.python.enumerations import members_of
 from codemods.graph.run.contents import ITEMS, KEYS, REST
 
 _TOLD_APART = 3
@@ -53,6 +55,8 @@ class Iteration(AttributeWrites):
             return all(map(self.is_counted, value.options))
         if isinstance(value, Tuple):
             return len(value.items) <= _TOLD_APART
+        if isinstance(value, Class):
+            return 0 < len(members_of(value)) <= _TOLD_APART
         if isinstance(value, Sequence):
             few = len(self.s.get((value.oid, ITEMS)) or ()) <= _TOLD_APART
             known = value.kind is not SequenceKind.GENERATOR and value.oid not in self.uncounted
@@ -157,6 +161,9 @@ class Iteration(AttributeWrites):
         first.shadow = tuple(o for o in value.shadow if isinstance(o, Unseen) and o.kind is UnseenKind.CALL)
         second.shadow = first.shadow
         return [first, second]
+
+    def _turns_of_class(self, value: Class, at: ast.AST) -> list[Value]:
+        return self._two(members_of(value)) or [Tensor(None), Tensor(None)]
 
     def _turns_of_name(self, value: Library | TreeModule, at: ast.AST) -> list[Value]:
         return [self.unknown("item", data=True), self.unknown("item", data=True)]
@@ -299,6 +306,7 @@ _TURNS: dict[type[Value], Callable[[Iteration, Any, ast.AST], list[Value]]] = {
     Partial: Iteration._turns_of_call,
     Tensor: Iteration._turns_of_tensor,
     Unknown: Iteration._turns_of_unknown,
+    Class: Iteration._turns_of_class,
     Library: Iteration._turns_of_name,
     TreeModule: Iteration._turns_of_name,
 }

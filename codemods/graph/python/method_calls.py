@@ -67,6 +67,12 @@ class MethodCalls(Standard):
         results = self.run_callbacks(args, at)
         return self.opaque(at, name, [*args.all(), receiver, *results], of=receiver)
 
+    def _method_of_constant(self, receiver: Const, name: str, args: Arguments, at: ast.AST) -> Value:
+        member = self.get_attribute(receiver, name, at)
+        if isinstance(member, Method) and member.function is None:
+            return self._method_of_plain(receiver, name, args, at)
+        return self.call_value(member, args, at)
+
     def _method_of_layer(self, receiver: Module, name: str, args: Arguments, at: ast.AST) -> Value:
         stored = self.s.get((receiver.oid, name)) or self.named_part(receiver, name)
         if isinstance(stored, Value):
@@ -354,6 +360,7 @@ class MethodCalls(Standard):
 
 
 _METHODS_OF: dict[type[Value], Callable[[MethodCalls, Any, str, Arguments, ast.AST], Value]] = {
+    Const: MethodCalls._method_of_constant,
     Join: MethodCalls._method_of_each,
     Tensor: MethodCalls.tensor_method,
     Unknown: MethodCalls.unknown_method,
@@ -369,7 +376,6 @@ _METHODS_OF: dict[type[Value], Callable[[MethodCalls, Any, str, Arguments, ast.A
     Mapping: MethodCalls.container_method,
     Namespace: MethodCalls.container_method,
     Parameters: MethodCalls._method_of_parameters,
-    Const: MethodCalls._method_of_plain,
     Plain: MethodCalls._method_of_plain,
     Method: MethodCalls._method_of_method,
     Function: MethodCalls._method_of_function,

@@ -18,6 +18,7 @@ from codemods.graph.model.values import (
     INDEX,
     NUMBER,
     Const,
+    EnumMember,
     Function,
     Instance,
     Join,
@@ -323,7 +324,8 @@ class Operators(OldForms):
             elif not isinstance(left, Unknown) or left.node is not None or left.module is not None:
                 answer = False
         elif isinstance(left, Const) and isinstance(right, Const):
-            answer = left.value is right.value
+            one = isinstance(left.value, EnumMember) and left.value == right.value
+            answer = one or left.value is right.value
         else:
             answer = _same_type(left, right)
         if answer is None:

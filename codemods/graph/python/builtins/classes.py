@@ -15,6 +15,7 @@ from codemods.graph.model.values import (
     NUMBER,
     Class,
     Const,
+    EnumMember,
     Function,
     Instance,
     Join,
@@ -44,7 +45,10 @@ def is_instance(engine: Containers, value: Value, kinds: Value) -> Value:
         return Const(each.pop()) if len(each) == 1 and None not in each else NUMBER
     wanted = [kinds] if not isinstance(kinds, Tuple) else list(kinds.items)
     answer: bool | None = None
-    if isinstance(value, (Instance, Module)):
+    if isinstance(value, Const) and isinstance(value.value, EnumMember):
+        classes = {kind.info in value.value.cls.mro() for kind in wanted if isinstance(kind, Class)}
+        answer = True if True in classes else None
+    elif isinstance(value, (Instance, Module)):
         answers = {_is_of(value, kind) for kind in wanted}
         answer = True if True in answers else (False if answers == {False} else None)
     else:
