@@ -54,3 +54,10 @@ def test_a_class_may_copy_by_itself() -> None:
     code = "class Same:\n    def __deepcopy__(self, memo):\n        return self\nsame = Same()\nsame.h = x * w\n"
     found = run(f"import copy\n{code}other = copy.deepcopy(same)\nother.h = x\nh = same.h")
     assert found.graph("h") == "free"
+
+
+def test_what_cannot_be_seen_and_has_a_graph_is_refused_and_not_followed_for_ever() -> None:
+    found = run("import copy\nfrom somewhere import made\ny = made(w)\nz = copy.deepcopy(y)\nu = copy.deepcopy([y, w])")
+    assert found.trace.complete
+    assert found.trace.notes == []
+    assert found.graph("y") == "perhaps"

@@ -75,6 +75,7 @@ class Copying:
             return Tensor(self._leaf(value.node), value.scalar, shadow=value.shadow)
         if isinstance(value, (Tensor, Unknown)) and value.node is not None:
             self._run.refused(value, self._at)
+            return value
         if isinstance(value, (Join, Sequence, Mapping, Instance, Module, Unknown)):
             return self.of(value)
         return value
