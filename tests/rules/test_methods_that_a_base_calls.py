@@ -152,3 +152,19 @@ def test_a_base_that_reads_it_needs_none(tmp_path: Path) -> None:
     base = BASE.replace("    {validate}", READING)
     findings = found(tmp_path, "attached-loss-history", RETAINING, trainer=base)
     assert [f.promise.value for f in findings] == ["exact"]
+
+
+@pytest.mark.parametrize("name", ["fit", "train", "eval", "zero_grad"])
+def test_a_part_of_an_object_may_have_a_method_called_as_one_of_the_object(tmp_path: Path, name: str) -> None:
+    base = BASE.replace("    {validate}", READING).replace("def fit", f"def {name}")
+    derived = RETAINING.replace("x, y = batch", f"x, y = batch\n        self.model.{name}()", 1)
+    findings = found(tmp_path, "attached-loss-history", derived, trainer=base)
+    assert [f.promise.value for f in findings] == ["exact"]
+
+
+@pytest.mark.parametrize("name", ["fit", "train", "eval", "zero_grad"])
+def test_what_such_a_method_of_the_object_walks_counts(tmp_path: Path, name: str) -> None:
+    base = BASE.replace("    {validate}", WALKING).replace("def fit", f"def {name}")
+    derived = RETAINING.replace("x, y = batch", f"x, y = batch\n        self.model.{name}()", 1)
+    for rule in ("surplus-retain-graph", "attached-loss-history"):
+        assert all(f.promise.value == "advice" for f in found(tmp_path, rule, derived, trainer=base))

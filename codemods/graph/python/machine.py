@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.kinds import Escape, FunctionKind, PlainKind
@@ -196,7 +196,7 @@ def _defined(info: ClassInfo, method: _Function) -> Function | None:
 
 def _uncalled_first(methods: dict[str, Function]) -> list[tuple[str, Function]]:
     """The methods of an object that are to be run, those that no other one of them names first."""
-    named = Counter(other for name, m in methods.items() for other in _attributes_of(m) - {name})
+    named = Counter(other for name, m in methods.items() for other in m.file.once(_own_names, m.definition) - {name})
     pairs = list(methods.items())
     return [pair for pair in pairs if not named[pair[0]]] + [pair for pair in pairs if named[pair[0]]]
 
@@ -256,15 +256,19 @@ def _led_to(
 
 def _bound(method: ast.AST) -> frozenset[str]:
     """The attributes that a method binds of its object."""
+    return frozenset(node.attr for node in _of_itself(method) if isinstance(node.ctx, ast.Store))
+
+
+def _own_names(method: ast.AST) -> frozenset[str]:
+    """The attributes of its own object that a method names: ``self.net.train()`` names no method ``train`` of it."""
+    return frozenset(node.attr for node in _of_itself(method))
+
+
+def _of_itself(method: ast.AST) -> Iterator[ast.Attribute]:
     own = receiver_name(method)
-    return frozenset(
-        node.attr
-        for node in walk(method)
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.ctx, ast.Store)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == own
-    )
+    for node in walk(method):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == own:
+            yield node
 
 
 def _attributes_of(method: Function) -> frozenset[str]:
