@@ -13,15 +13,14 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 
 from codemods.rewriting.result import Mended
-from codemods.source.entries import find_entries, read_readme
 from codemods.source.files import SourceFile
-from verify.errors import OutOfTime, VerifyError
+from verify.errors import OutOfTime
 from verify.judging.bench import Telling, as_read, driven, judge, lines_below, reached
 from verify.judging.faults import died
 from verify.judging.leaving import cautious, found, without_modules
 from verify.judging.places import EMPTY, Places
 from verify.judging.programs import promise_of
-from verify.judging.ways import SMALL, Way, parsed, unmade
+from verify.judging.ways import SMALL, Way, commands_leading_to, parsed, unmade
 from verify.measured.records import Record
 from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, join
 from verify.reaching.causes import OUTER, Cause, asked, knobs_of
@@ -32,7 +31,7 @@ from verify.running.asking import wants_of
 from verify.running.missing import ended_by
 from verify.running.rewriting import Key, Rewriter, Version, below
 from verify.running.runner import Runner
-from verify.running.settings import Command, entry_command
+from verify.running.settings import Command
 
 Line = tuple[str, int]
 #: Other scripts and tests that are tried.
@@ -360,13 +359,9 @@ class Search:
     def _others(self, commands: Sequence[Command]) -> Iterator[Command]:
         """Scripts and tests that lead to the files of open rewrites, as ``batch`` finds them."""
         concerned = {path for group in self._open() for path, _ in self._places.lines(group)}
-        known, settings = {command.argv for command in commands}, self._runner.settings
-        for entry in find_entries(self._texts, read_readme(self._runner.root), concerned, most=_MOST_ENTRIES):
-            folder = self._runner.root / entry.folder
-            try:
-                command = entry_command(entry.command, settings.python, folder)
-            except VerifyError:
-                continue
+        known, python = {command.argv for command in commands}, self._runner.settings.python
+        found = commands_leading_to(concerned, self._texts, self._runner.root, python, most=_MOST_ENTRIES)
+        for command in found:
             if command.argv not in known and command.script not in {each.script for each in commands if each.script}:
                 yield command
 
@@ -394,9 +389,7 @@ class Search:
     def _reason(self, group: Mended, entry: Entry, plain: str) -> str:
         runs = [self._shown.get(id(each.original), each.original) for each in (entry, *self._entries)]
         parts = self._places.reasons(group, runs, self._unmade)
-        if parts and self._late:
-            parts.append(self._late)
-        return "; ".join(parts) or plain
+        return "; ".join([*parts, *filter(None, [self._late])]) if parts else plain
 
     def _time(self, seconds: float, kept: float | None = None) -> bool:
         left = time.monotonic() + seconds < self._until - (self._kept if kept is None else kept)

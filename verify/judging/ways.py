@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ast
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from codemods.source.entries import find_entries, read_readme
 from codemods.source.syntax import FAILURES
+from verify.errors import VerifyError
 from verify.measured.results import Run
 from verify.measured.steered import Driven
 from verify.reaching.knobs import NONE, Knobs
 from verify.reaching.leaving import Left
 from verify.running.rewriting import Version
-from verify.running.settings import Command
+from verify.running.settings import Command, entry_command
 
 #: Items of a batch, where a program has no time for those that it takes.
 SMALL = 4
@@ -59,3 +62,14 @@ def unmade(driven: Driven) -> str:
         return driven.reason or "it shows nothing that could be compared"
     where = f" at {driven.site}" if driven.site is not None else ""
     return f"called {driven.how}, the original raises {driven.error.type}{where}"
+
+
+def commands_leading_to(
+    paths: Set[str], texts: Mapping[str, str], root: Path, python: str, *, most: int
+) -> Iterator[Command]:
+    """At most so many scripts and tests of ``texts`` that lead to the files at ``paths``, as ``batch`` finds them."""
+    for entry in find_entries(texts, read_readme(root), paths, most=most):
+        try:
+            yield entry_command(entry.command, python, root / entry.folder)
+        except VerifyError:
+            continue
