@@ -26,11 +26,16 @@ def raises_anew(before: Run, after: Run) -> str:
     """What ``after`` raises that ``before`` did not; empty if nothing."""
     if after.error is None or (after.error, _said(after)) == (before.error, _said(before)):
         return ""
-    if before.error is not None and (len(after.steps), len(after.losses)) > (len(before.steps), len(before.losses)):
+    if before.error is not None and _way(after) > _way(before):
         return ""
     if before.error is not None and not before.graph_error and not after.graph_error:
         return ""
     return f"raises {after.error} at {after.where}: {after.message[:150]}"
+
+
+def _way(run: Run) -> tuple[int, int]:
+    """How far it came."""
+    return len(run.steps), len(run.losses)
 
 
 def _said(run: Run) -> str:
@@ -91,7 +96,9 @@ def repair(before: Run, after: Run, *, graphs: bool = True) -> str:
     wrong = _steps(before, after, _close, whole=False)
     if wrong:
         return f"before the failure: {wrong}"
-    if graphs and before.graph_error and after.graph_error:
+    # Another error that comes later is another mistake, which the first one hid.
+    hidden = _said(before) != _said(after) and _way(after) > _way(before)
+    if graphs and before.graph_error and after.graph_error and not hidden:
         return f"still raises at {after.where}: {after.message[:100]}"
     return ""
 

@@ -135,6 +135,22 @@ def test_a_repair_must_not_raise_or_change_what_ran() -> None:
     assert comparing.repair(*runs("lr=0.1", "lr=0.2")).startswith("needless")
 
 
+def test_a_repair_does_not_answer_for_what_its_error_hid() -> None:
+    loss = "    loss = net(torch.ones(2, 3) * i).pow(2).mean()\n"
+    carrying = """\
+    out = net(torch.ones(2, 3) * i)
+    loss = out.pow(2).mean() + total * total
+    shown = out.detach()
+    shown.zero_()
+"""
+    text = TRAIN.replace(loss, carrying).replace("loss.item()", "loss")
+    changed = run({"main.py": text})
+    carried = run({"main.py": text.replace("detach()", "detach().clone()")})
+    assert (changed.graph_error, carried.graph_error) == (True, True)
+    assert comparing.repair(changed, carried) == ""
+    assert comparing.repair(carried, carried).startswith("still raises")
+
+
 def test_a_repair_answers_for_its_own_error_only() -> None:
     program = """\
 import torch
