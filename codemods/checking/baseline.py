@@ -36,6 +36,7 @@ MOST = 1_000_000
 """So often the same statement may be found in one function: more is a slip that would fill the memory."""
 
 _KIND = "codemod-baseline"
+_ANEW = "delete the file: --update-baseline writes another"
 
 
 class BaselineError(UserError):
@@ -82,16 +83,21 @@ def load_baseline(file: Path) -> Baseline:
         if not is_there(file):
             raise BaselineError(f"{file}: no such baseline; --update-baseline writes one") from None
         raise BaselineError(str(error)) from None
-    except (ValueError, RecursionError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise BaselineError(f"{file}: not a baseline: {error}") from None
+    except (ValueError, RecursionError):
+        # Python's own words on digits and depth are of no use here.
+        raise BaselineError(f"{file}: not a baseline: a number is too long, or the nesting too deep") from None
     version = content.get(_KIND) if isinstance(content, dict) else None
-    if not isinstance(version, int):
+    if type(version) is not int:
         raise BaselineError(f'{file}: not a baseline of codemod, which begins with {{"{_KIND}": {VERSION}')
     if version > VERSION:
         raise BaselineError(f"{file}: written by a newer codemod (version {version}, this one reads {VERSION})")
     entries: Counter[Fingerprint] = Counter()
     listed = content.get("findings")
-    for number, entry in enumerate(listed if isinstance(listed, list) else [None], 1):
+    if not isinstance(listed, list):
+        raise BaselineError(f"{file}: the baseline has no list of findings; {_ANEW}")
+    for number, entry in enumerate(listed, 1):
         entries[_fingerprint(file, number, entry)] += entry.get("count", 1)
     return Baseline(file, dict(entries))
 
@@ -102,9 +108,7 @@ def _fingerprint(file: Path, number: int, entry: Any) -> Fingerprint:
         count = entry.get("count", 1)
         if all(isinstance(value, str) for value in values) and type(count) is int and 0 < count <= MOST:
             return Fingerprint(*map(str, values))
-    raise BaselineError(
-        f"{file}: entry {number} of the baseline is not a finding; delete the file: --update-baseline writes another"
-    )
+    raise BaselineError(f"{file}: entry {number} of the baseline is not a finding; {_ANEW}")
 
 
 def save_baseline(baseline: Baseline) -> bool:

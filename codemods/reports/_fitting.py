@@ -32,7 +32,7 @@ class Fold:
         """Return the first ``count`` lines, folded."""
         if count >= len(self.lines):
             return details(self.summary, self.lines)
-        note = f"*and {len(self.lines) - 1 - count:,} more lines, left out for want of room; the commits have them*"
+        note = f"*and {len(self.lines) - 1 - count:,} more lines, left out for want of room*"
         return details(self.summary, [*self.lines[:count], self.lines[-1], "", note])
 
     def cut(self, room: int) -> int:
@@ -76,7 +76,7 @@ class Section:
             diff -= len(fold.lines)
         if left:
             more = "more " if left < len(self.folds) else ""
-            out += ["", f"*The diff of {count_text(left, f'{more}file')} does not fit here; the commits have it.*"]
+            out += ["", f"*The diff of {count_text(left, f'{more}file')} does not fit here.*"]
         return out
 
     def cut(self, room: int) -> int:

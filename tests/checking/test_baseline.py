@@ -170,7 +170,11 @@ def test_an_empty_one_and_names_that_are_no_utf_8(tmp_path: Path) -> None:
         ('{"findings": []}', "not a baseline of codemod"),
         ('{"version": 1, "findings": []}', "not a baseline of codemod"),
         ('{"codemod-baseline": 2, "findings": []}', "written by a newer codemod"),
-        ('{"codemod-baseline": 1}', "entry 1"),
+        ('{"codemod-baseline": 1}', "no list of findings"),
+        ('{"codemod-baseline": 1, "findings": {}}', "no list of findings"),
+        ('{"codemod-baseline": true, "findings": []}', "not a baseline of codemod"),
+        ('{"codemod-baseline": ' + "1" * 5000 + "}", "a number is too long"),
+        ("[" * 100_000, "the nesting too deep"),
         ('{"codemod-baseline": 1, "findings": [{"path": "a.py"}]}', "entry 1"),
         ('{"codemod-baseline": 1, "findings": ["x"]}', "entry 1"),
         (

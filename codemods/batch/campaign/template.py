@@ -108,6 +108,10 @@ globs = [{globs}]   # the repositories among the folders that fit, such as "~/co
 """
 
 
+_TABLES = (b"[campaign]", b"[repositories]")
+"""What a campaign's file has one of, at least."""
+
+
 def write(
     file: Path, named: Sequence[str] = (), *, force: bool = False, say: Callable[[str], None] = lambda _: None
 ) -> int:
@@ -116,7 +120,8 @@ def write(
     ``named`` are addresses, paths of repositories, folders with repositories in them, and what a forge is asked for
     (:mod:`codemods.batch.campaign.queries`): these are listed in a file beside, and ``say`` is told where that may not
     be all.
-    Raises :class:`CampaignError` where there is a file already, or one of these is none of that.
+    Raises :class:`CampaignError` where there is a file already (with ``force`` a campaign is written over, and nothing
+    else), or one of these is none of that.
     """
     asked = [text for text in named if queries.is_query(text)]
     urls, paths, globs, count = _sorted(file, [text for text in named if text not in asked])
@@ -130,6 +135,12 @@ def write(
         globs=", ".join(map(_quoted, globs)),
         list=f"list = {_quoted(list_file.name)}" if listed else '# list = "repositories.txt"',
     )
+    for written in (file, list_file) if listed else (file,):
+        if written.exists() and not written.is_file():
+            what = "is a directory" if written.is_dir() else "is no file"
+            raise CampaignError(f"cannot write {written}: {what}")
+    if file.exists() and not any(table in file.read_bytes() for table in _TABLES):
+        raise CampaignError(f"{file} exists and is no campaign; name another file")
     for written in (file, list_file) if listed else (file,):
         if written.exists() and not force:
             raise CampaignError(f"{written} exists; --force writes over it")

@@ -196,12 +196,30 @@ def test_the_file_that_is_written_can_be_read_and_tells_the_truth(tmp_path: Path
 
 def test_nothing_is_written_over(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
-    file.write_text("mine")
+    write(file)
+    mine = file.read_text() + "# mine\n"
+    file.write_text(mine)
     with pytest.raises(CampaignError, match="--force"):
         write(file)
-    assert file.read_text() == "mine"
+    assert file.read_text() == mine
     write(file, force=True)
-    assert file.read_text() != "mine"
+    assert file.read_text() != mine
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_only_a_campaign_is_written_over(force: bool, tmp_path: Path) -> None:
+    source, folder, pipe = tmp_path / "train.py", tmp_path / "folder", tmp_path / "pipe"
+    source.write_text("print(1)\n")
+    folder.mkdir()
+    os.mkfifo(pipe)
+    for file, why in (
+        (source, "exists and is no campaign; name another file"),
+        (folder, "is a directory"),
+        (pipe, "is no file"),
+    ):
+        with pytest.raises(CampaignError, match=f"{why}$"):
+            write(file, force=force)
+    assert source.read_text() == "print(1)\n"
 
 
 def test_what_results_depend_on(tmp_path: Path) -> None:
