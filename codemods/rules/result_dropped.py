@@ -180,22 +180,52 @@ def _read_later(file: ParsedFile, statement: ast.stmt, tensor: ast.expr) -> bool
         inner = inner.value
     if not isinstance(inner, ast.Name):
         return False
-    text = ast.unparse(tensor)
+    text, own = ast.unparse(tensor), set(walk(statement))
+    reads = [
+        node
+        for node in walk(scope(file, statement))
+        if isinstance(node, (ast.Name, ast.Attribute))
+        and isinstance(node.ctx, ast.Load)
+        and ast.unparse(node) == text
+        and node not in own
+    ]
+    if any(node.lineno > (statement.end_lineno or statement.lineno) for node in reads):
+        return True
     loop = next((outer for outer in file.outward(statement, *FUNCTIONS) if isinstance(outer, LOOPS)), None)
-    if loop is not None and any(
-        isinstance(n, ast.Name) and n.id == inner.id and not isinstance(n.ctx, ast.Load) for n in walk(loop)
-    ):
-        # what each turn is given anew is not what this turn leaves
-        loop = None
-    last = statement.end_lineno or statement.lineno
-    for node in walk(scope(file, statement)):
-        if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load):
-            continue
-        if ast.unparse(node) != text or any(node is own for own in walk(statement)):
-            continue
-        if node.lineno > last or (loop is not None and loop.lineno <= node.lineno):
-            return True
-    return False
+    return loop is not None and _read_next_turn(file, loop, statement, inner.id, reads)
+
+
+def _read_next_turn(
+    file: ParsedFile, loop: ast.AST, statement: ast.stmt, name: str, reads: list[ast.Name | ast.Attribute]
+) -> bool:
+    """Whether the next turn of a loop reads what this one leaves: before it is given anything else, if it ever is."""
+    again = set(walk(loop)) - ({*walk(loop.iter)} if isinstance(loop, (ast.For, ast.AsyncFor)) else set())
+    reads = [node for node in reads if node in again]
+    given = [n for n in again if isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load)]
+    if not given:
+        return bool(reads)
+    around = file.enclosing(loop, *_APART)
+    if any(_at(node) > _at(statement) or file.enclosing(node, *_APART) is not around for node in given):
+        return False
+    return any(
+        file.enclosing(read, *_APART) is around
+        and all(_at(read) < _at(node) or _of_its_value(file, read, node) for node in given)
+        for read in reads
+    )
+
+
+_APART = (*FUNCTIONS, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+"""What has variables of its own, or runs at another time than its text."""
+
+
+def _at(node: ast.expr | ast.stmt) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def _of_its_value(file: ParsedFile, read: ast.expr, given: ast.expr) -> bool:
+    """Whether one assignment reads the one, and then gives to the other."""
+    made = file.enclosing(given, ast.stmt)
+    return isinstance(made, ast.Assign) and any(node is read for node in walk(made.value))
 
 
 RULE = ResultDropped

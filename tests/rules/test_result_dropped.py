@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from codemods.edits import apply_edits
 from codemods.source.options import Options
-from tests.rules.tools import LEARNING, analysed, sited
+from tests.rules.tools import LEARNING, MAIN, analysed, sited
 
 RULE = "result-dropped"
 HEAD = (
@@ -17,6 +18,39 @@ device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 )
 
 FOUND = {
+    "the state that a turn leaves for the next": (
+        """
+        rnn, state = nn.LSTMCell(4, 4), torch.zeros(16, 4)
+        for x, y in batches():
+            state, cell = rnn(x, (state, state))
+            state.detach()
+            learn(criterion(net(cell), y))
+        """,
+        "state.detach()",
+    ),
+    "states that one statement reads and gives": (
+        """
+        rnn, head = nn.LSTM(4, 8), nn.Linear(8, 2)
+        h, c = torch.zeros(1, 16, 8), torch.zeros(1, 16, 8)
+        for x, y in batches():
+            out, (h, c) = rnn(x.unsqueeze(0), (h, c))
+            h.detach()
+            learn(criterion(head(out[0]), y))
+        """,
+        "h.detach()",
+    ),
+    "a state that the next turn of a while reads first": (
+        """
+        mean, turns = torch.zeros(16, 2), 0
+        while turns < 20:
+            out = net(torch.randn(16, 4)) + mean
+            mean = out * 0.5
+            mean.detach()
+            learn(criterion(out, torch.zeros(16, 2)))
+            turns += 1
+        """,
+        "mean.detach()",
+    ),
     "to a device": (
         """
         for x, y in batches():
@@ -236,6 +270,45 @@ FOUND = {
 """Programs with the line that is found."""
 
 LEFT = {
+    "a state that each turn gives before it reads it": """
+        rnn = nn.LSTMCell(4, 4)
+        for x, y in batches():
+            state = torch.zeros(16, 4)
+            state, cell = rnn(x, (state, state))
+            state.detach()
+            learn(criterion(net(cell), y))
+        """,
+    "a state that the rest of the turn gives anew": """
+        state = torch.zeros(16, 4)
+        for x, y in batches():
+            out = net(x + state)
+            state = torch.tanh(x)
+            state.detach()
+            learn(criterion(out, y))
+            state = torch.zeros(16, 4)
+        """,
+    "what the turns of a loop are made of is read once": """
+        rows = net(torch.randn(16, 4))
+        for x in torch.unbind(rows):
+            rows = net(torch.randn(16, 4))
+            rows.detach()
+            learn(criterion(net(torch.randn(16, 4)), torch.randn(16, 2)))
+        """,
+    "what goes over it has a variable of its own": """
+        for x, y in batches():
+            sums = [out.sum() for out in [x, y]]
+            out = net(x) * len(sums)
+            learn(criterion(out, y))
+            out.detach()
+        """,
+    "a function that the loop defines reads one of its own": """
+        for x, y in batches():
+            def doubled(out):
+                return out * 2
+            out = doubled(net(x))
+            learn(criterion(out, y))
+            out.detach()
+        """,
     "kept": """
         for x, y in batches():
             x = x.to(device)
@@ -337,3 +410,23 @@ def test_a_tensor_that_many_branches_make_is_looked_at_once(tmp_path: Path) -> N
     program = f"x = torch.randn(16, 4)\ny = net(x).sum()\nz = net(x).mean()\n{branches}y.to(device)\nlearn(y)\n"
     (finding,) = analysed(tmp_path, Options(select=(RULE,)), HEAD, program)
     assert "y.to(device)" in finding.message
+
+
+def test_the_state_that_a_dropped_result_was_meant_to_cut_is_told_with_it(tmp_path: Path) -> None:
+    # the program raises at its second backward: both are to be seen before anything is mended, and after it
+    program = """
+    rnn, head = nn.LSTM(4, 8), nn.Linear(8, 2)
+    h, c = torch.zeros(1, 16, 8), torch.zeros(1, 16, 8)
+    for x, y in batches():
+        out, (h, c) = rnn(x.unsqueeze(0), (h, c))
+        h.detach()
+        c.detach()
+        learn(criterion(head(out[0]), y))
+    """
+    options = Options(select=(RULE, "carried-hidden-state"))
+    told = [(one.rule, one.span.line) for one in analysed(tmp_path, options, HEAD, program)]
+    assert sorted(rule for rule, _ in told) == ["carried-hidden-state", RULE, RULE]
+    carried = next(one for one in analysed(tmp_path, options, HEAD, program) if one.rule != RULE)
+    (edits,) = {tuple(edit for _, edit in carried.edits)}
+    mended = apply_edits((tmp_path / MAIN).read_text(), list(edits))
+    assert [one.rule for one in analysed(tmp_path, options, mended)] == [RULE, RULE]
