@@ -165,8 +165,10 @@ def _misses(taken: Step, clearing: Mark, step: Step, between: list[ast.stmt]) ->
     if taken.leaves is not None and leaves.isdisjoint(taken.leaves):
         return False
     # what steps before it in its suite, has the clearing behind it on every path
-    return step.place.statement is not between[-1] or not any(
-        inner is taken.place.statement for passed in between for inner in walking.walk(passed)
+    return (
+        not between
+        or step.place.statement is not between[-1]
+        or not any(inner is taken.place.statement for passed in between for inner in walking.walk(passed))
     )
 
 
@@ -193,16 +195,34 @@ def _wasted(trace: Trace, clearing: Mark, step: Step) -> tuple[Walk, Step, int] 
     ):
         # it may have taken them
         return None
-    for walk in trace.walks:
+    filling = [w for w in trace.walks if w.kind is WalkKind.BACKWARD and not leaves.isdisjoint(w.seen)]
+    if any(_holds(condition, level.statement) for walk in filling for level in walk.place.chain()):
+        # the step has a backward of its own: the others may be of another loss
+        return None
+    for walk in filling:
         if (
-            walk.kind is WalkKind.BACKWARD
-            and clearing.place.clock < walk.place.clock < step.place.clock
-            and walk.place.frame is step.place.frame
+            walk.place.frame is step.place.frame
             and walk.place.statement in _body(loop)
             and leaves <= set(walk.seen)
+            and loops_around(walk.place) == loops_around(step.place)
+            and (_in_order(clearing, walk, step) or _behind(trace, clearing, walk, step))
         ):
             return walk, step, every
     return None
+
+
+def _in_order(*events: Mark | Walk | Step) -> bool:
+    times = [event.place.clock for event in events]
+    return times == sorted(times)
+
+
+def _behind(trace: Trace, clearing: Mark, walk: Walk, step: Step) -> bool:
+    """Whether ``clearing`` ends every turn in which ``walk`` filled gradients, and nothing cleared them before."""
+    return (
+        _in_order(walk, step, clearing)
+        and comes_after(walk.place, clearing.place)
+        and not any(_in_order(walk, mark, step) and concerns(mark, set(step.leaves or ())) for mark in clearings(trace))
+    )
 
 
 def _body(loop: ast.AST) -> list[ast.stmt]:

@@ -89,10 +89,140 @@ FOUND = {
         "net.zero_grad()",
         "net.zero_grad()",
     ),
+    "at the end of every micro-batch": (
+        """
+        for i, (x, y) in enumerate(batches()):
+            loss = criterion(net(x), y) / 4
+            loss.backward()
+            if (i + 1) % 4 == 0:
+                opt.step()
+            opt.zero_grad()
+        """,
+        "opt.zero_grad()",
+        "opt.zero_grad()",
+    ),
+    "at the end of every micro-batch, in a method": (
+        """
+        class Trainer:
+            def __init__(self):
+                self.net = nn.Linear(4, 2)
+                self.opt = torch.optim.SGD(self.net.parameters(), lr=0.1)
+
+            def fit(self):
+                for i, (x, y) in enumerate(batches()):
+                    if x.sum() > 100:
+                        continue
+                    (criterion(self.net(x), y) / 4).backward()
+                    if (i + 1) % 4 == 0:
+                        nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
+                        self.opt.step()
+                    print(i)
+                    self.net.zero_grad()
+
+        Trainer().fit()
+        """,
+        "self.net.zero_grad()",
+        "self.net.zero_grad()",
+    ),
 }
 """Programs with the line that is found."""
 
 LEFT = {
+    "at the end of the turns that stepped": """
+        for i, (x, y) in enumerate(batches()):
+            (criterion(net(x), y) / 4).backward()
+            if (i + 1) % 4 != 0:
+                continue
+            if (i + 1) % 4 == 0:
+                opt.step()
+            opt.zero_grad()
+        """,
+    "at the end of every turn, where a step stands in each": """
+        for i, (x, y) in enumerate(batches()):
+            criterion(net(x), y).backward()
+            opt.step()
+            if (i + 1) % 4 == 0:
+                print(i)
+            opt.zero_grad()
+        """,
+    "at the end of every turn, where a step has a backward of its own": """
+        judge = nn.Linear(2, 1)
+        slow = torch.optim.SGD(judge.parameters(), lr=0.01)
+        for i, (x, y) in enumerate(batches()):
+            judge(net(x)).mean().backward()
+            slow.step()
+            slow.zero_grad()
+            if (i + 1) % 4 == 0:
+                opt.zero_grad()
+                criterion(net(x), y).backward()
+                opt.step()
+            opt.zero_grad()
+        """,
+    "at the end of every turn, where a step has a backward of its own in a function": """
+        judge = nn.Linear(2, 1)
+        slow = torch.optim.SGD(judge.parameters(), lr=0.01)
+
+        def update(x, y):
+            opt.zero_grad()
+            criterion(net(x), y).backward()
+
+        for i, (x, y) in enumerate(batches()):
+            judge(net(x)).mean().backward()
+            slow.step()
+            slow.zero_grad()
+            if (i + 1) % 4 == 0:
+                update(x, y)
+                opt.step()
+            opt.zero_grad()
+        """,
+    "at the end of every turn, where the others are told": """
+        for i, (x, y) in enumerate(batches()):
+            (criterion(net(x), y) / 4).backward()
+            if (i + 1) % 4 == 0:
+                opt.step()
+            print(net[0].weight.grad.norm())
+            opt.zero_grad()
+        """,
+    "at the end of every turn, where the others step elsewhere": """
+        slow = torch.optim.SGD(net.parameters(), lr=0.01)
+        for i, (x, y) in enumerate(batches()):
+            criterion(net(x), y).backward()
+            if (i + 1) % 4 == 0:
+                opt.step()
+            slow.step()
+            opt.zero_grad()
+        """,
+    "at the end of every turn, where the others are used up": """
+        for i, (x, y) in enumerate(batches()):
+            criterion(net(x), y).backward()
+            if (i + 1) % 4 == 0:
+                opt.step()
+            else:
+                slow = torch.optim.SGD(net.parameters(), lr=0.01)
+                slow.step()
+            opt.zero_grad()
+        """,
+    "behind the loop over the micro-batches": """
+        for epoch in range(3):
+            for i, (x, y) in enumerate(batches()):
+                (criterion(net(x), y) / 4).backward()
+                if (i + 1) % 4 == 0:
+                    opt.step()
+                    opt.zero_grad()
+            opt.zero_grad()
+        """,
+    "micro-batches cleared at the top, a step with a backward of its own": """
+        judge = nn.Linear(2, 1)
+        slow = torch.optim.SGD(judge.parameters(), lr=0.01)
+        for i, (x, y) in enumerate(batches()):
+            opt.zero_grad()
+            judge(net(x)).mean().backward()
+            slow.step()
+            slow.zero_grad()
+            if (i + 1) % 4 == 0:
+                criterion(net(x), y).backward()
+                opt.step()
+        """,
     "a function that clears nothing on one path": """
         def clear(many):
             if many % 4:
@@ -262,6 +392,38 @@ told, test_found, test_left = sited(RULE, HEAD, FOUND, LEFT)
 
 
 MOVED = {
+    "from the end of every micro-batch": (
+        """
+        for i, (x, y) in enumerate(batches()):
+            (criterion(net(x), y) / 4).backward()
+            if (i + 1) % 4 == 0:
+                opt.step()
+                print(i)
+            opt.zero_grad()
+        """,
+        """
+        for i, (x, y) in enumerate(batches()):
+            (criterion(net(x), y) / 4).backward()
+            if (i + 1) % 4 == 0:
+                opt.step()
+                opt.zero_grad()
+                print(i)
+        """,
+    ),
+    "nowhere from the end, as it clears for another as well": (
+        """
+        judge = nn.Linear(2, 1)
+        both = nn.ModuleList([net, judge])
+        slow = torch.optim.SGD(judge.parameters(), lr=0.01)
+        for i, (x, y) in enumerate(batches()):
+            criterion(judge(net(x)), y[:, :1]).backward()
+            slow.step()
+            if (i + 1) % 4 == 0:
+                opt.step()
+            both.zero_grad()
+        """,
+        None,
+    ),
     "to the end of the turn": (
         """
         for x, y in batches():
