@@ -38,6 +38,74 @@ STOPPER = """
 """
 
 FOUND = {
+    "in a dict, loaded by its key": (
+        """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = {"model": net.state_dict(), "opt": opt.state_dict(), "low": low}
+        net.load_state_dict(best["model"])
+        """,
+        'best = {"model": net.state_dict(), "opt": opt.state_dict(), "low": low}',
+        'best = {"model": copy.deepcopy(net.state_dict()), "opt": copy.deepcopy(opt.state_dict()), "low": low}',
+    ),
+    "in a dict, saved when the loop is over": (
+        """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = {"model": net.state_dict(), "opt": opt.state_dict(), "low": low}
+        torch.save(best, "best.pt")
+        """,
+        'best = {"model": net.state_dict(), "opt": opt.state_dict(), "low": low}',
+        'best = {"model": copy.deepcopy(net.state_dict()), "opt": copy.deepcopy(opt.state_dict()), "low": low}',
+    ),
+    "in a dict, of which one state is saved": (
+        """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = {"model": net.state_dict(), "opt": opt.state_dict(), "low": low}
+        if best is not None:
+            torch.save(best["model"], "best.pt")
+            print(best["low"])
+        """,
+        'best = {"model": net.state_dict(), "opt": opt.state_dict(), "low": low}',
+        'best = {"model": copy.deepcopy(net.state_dict()), "opt": copy.deepcopy(opt.state_dict()), "low": low}',
+    ),
+    "in a dict that is saved at once as well": (
+        """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = {"model": net.state_dict(), "opt": opt.state_dict(), "low": low}
+                torch.save(best, "best.pt")
+        net.load_state_dict(best["model"])
+        """,
+        'best = {"model": net.state_dict(), "opt": opt.state_dict(), "low": low}',
+        'best = {"model": copy.deepcopy(net.state_dict()), "opt": copy.deepcopy(opt.state_dict()), "low": low}',
+    ),
+    "in a dict that begins without": (
+        """
+        low, best = 1e9, {"model": None, "low": float("inf")}
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = {"model": net.state_dict(), "opt": opt.state_dict(), "low": low}
+        net.load_state_dict(best["model"])
+        """,
+        'best = {"model": net.state_dict(), "opt": opt.state_dict(), "low": low}',
+        'best = {"model": copy.deepcopy(net.state_dict()), "opt": copy.deepcopy(opt.state_dict()), "low": low}',
+    ),
     "the lowest of several epochs": (
         """
         low = 1e9
@@ -360,6 +428,171 @@ FOUND = {
 """Programs with the line that is found."""
 
 LEFT = {
+    "of a model that is moved for it, and back": """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = net.cpu().state_dict()
+            net.double()
+        torch.save(best, "best.pt")
+        """,
+    "in a dict, of a model that is moved for it, and back": """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = {"model": net.cpu().state_dict()}
+            net.double()
+        torch.save(best, "best.pt")
+        """,
+    "in a dict, saved at once": """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = {"model": net.state_dict(), "opt": opt.state_dict(), "low": low}
+                torch.save(best, "best.pt")
+        print(low)
+        """,
+    "in a dict, copied one by one": """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = {"model": copy.deepcopy(net.state_dict()), "opt": copy.deepcopy(opt.state_dict()), "low": low}
+        net.load_state_dict(best["model"])
+        """,
+    "in a dict that is copied": """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = copy.deepcopy({"model": net.state_dict(), "low": low})
+        net.load_state_dict(best["model"])
+        """,
+    "in a dict that is copied later": """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = {"model": net.state_dict(), "opt": opt.state_dict(), "low": low}
+                best = copy.deepcopy(best)
+        net.load_state_dict(best["model"])
+        """,
+    "in a dict, the loop is left at once": """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = {"model": net.state_dict(), "opt": opt.state_dict(), "low": low}
+                break
+        net.load_state_dict(best["model"])
+        """,
+    "in a dict, taken anew in the end": """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = {"model": net.state_dict(), "opt": opt.state_dict(), "low": low}
+        best = {"model": net.state_dict(), "opt": opt.state_dict(), "low": low}
+        torch.save(best, "best.pt")
+        """,
+    "in a dict, under another key": """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = {"model": copy.deepcopy(net.state_dict()), "last": net.state_dict()}
+        net.load_state_dict(best["model"])
+        """,
+    "in a dict that is written to": """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = {"model": net.state_dict(), "opt": opt.state_dict(), "low": low}
+                best["model"] = copy.deepcopy(net.state_dict())
+        net.load_state_dict(best["model"])
+        """,
+    "in a dict whose state is written to": """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = {"model": net.state_dict(), "opt": opt.state_dict(), "low": low}
+        best["model"].update(torch.load("other.pt"))
+        net.load_state_dict(best["model"])
+        """,
+    "in a dict that others get": """
+        from elsewhere import keep
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = {"model": net.state_dict(), "opt": opt.state_dict(), "low": low}
+                keep(best)
+        net.load_state_dict(best["model"])
+        """,
+    "in a dict with whatever another holds": """
+        from elsewhere import more
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = {"model": net.state_dict(), **more()}
+        net.load_state_dict(best["model"])
+        """,
+    "in a dict, and the loop over the keys copies": """
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = {"model": net.state_dict(), "opt": opt.state_dict(), "low": low}
+                best = {key: copy.deepcopy(value) for key, value in best.items()}
+        net.load_state_dict(best["model"])
+        """,
+    "in a dict, loaded into another model": """
+        other = copy.deepcopy(net)
+        low, best = 1e9, None
+        for i in range(5):
+            total = epoch()
+            if total < low:
+                low = total
+                best = {"model": net.state_dict(), "opt": opt.state_dict(), "low": low}
+        other.load_state_dict(best["model"])
+        """,
+    "in a dict in every turn, on one of several processes": """
+        import sys
+        rank = int(sys.argv[1])
+        for i in range(5):
+            epoch()
+            if rank == 0:
+                state = {"epoch": i, "model": net.state_dict()}
+        if rank == 0:
+            torch.save(state, "last.pt")
+        """,
+    "in a dict after the last step of every turn": """
+        for i in range(5):
+            epoch()
+            state = {"epoch": i, "model": net.state_dict()}
+        torch.save(state, "last.pt")
+        net.load_state_dict(state["model"])
+        """,
     "taken in every turn, after its steps": """
         best = net.state_dict()
         for i in range(5):
