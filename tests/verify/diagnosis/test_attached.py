@@ -32,6 +32,7 @@ def train(steps: int, kept: list[object] | None) -> None:
             kept.append(loss)
 
 
+@pytest.mark.slow
 def test_growth_is_written_down_while_it_goes_on(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     kept: list[object] = []

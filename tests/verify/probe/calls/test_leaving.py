@@ -41,6 +41,7 @@ def left(form: dict[str, Any], recipe: Any = None, *, deep: bool = False) -> dic
     }
 
 
+@pytest.mark.slow
 def test_of_several_the_one_that_comes_furthest_is_found_and_given_again() -> None:
     both = [left(FORM), left({"roles": ["hollow"]}, NOTHING)]
     found, done = probe(PROGRAM, left=both, explore=True, watch=[[["train.py", 10]]], params=True)

@@ -210,6 +210,7 @@ def test_an_end_that_would_be_an_error_does_not_come(loops: tuple[Record, dict[s
     assert f"loop_{loop}" not in {loader["site"][2] for loader in record.capped}
 
 
+@pytest.mark.slow
 def test_a_stopped_iterator_stays_at_its_end() -> None:
     script = "iterator = iter(loader)\nfor batch in iterator:\n    pass\nprint(sum(1 for _ in iterator))\n"
     assert forked(LOADER + script, batches=2)[1].stdout.split() == ["0"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.verify.probe.tools import probe_all
 
 RANKS = """
@@ -25,6 +27,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_each_process_replays_its_own() -> None:
     first, done = probe_all(RANKS, steps=None, seed=0)
     assert done.returncode == 0, done.stderr
