@@ -49,7 +49,7 @@ class Workers:
         self.project = project
         self.rules = rules
         self.names = tuple(rule.name for rule in rules)
-        self.wanted = jobs if jobs is not None else (os.cpu_count() or 1)
+        self.wanted = jobs if jobs is not None else cores()
         self.processes = min(self.wanted, max(1, files // 8)) if files >= PARALLEL_FROM else 1
         self._pool: Pool | None = None
         self._collects = gc.isenabled()

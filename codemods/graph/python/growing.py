@@ -12,6 +12,7 @@ from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.trace import Accumulation
 from codemods.graph.model.values import Const, Join, Mapping, Plain, Sequence, Tensor, Tuple
 from codemods.graph.python.operators import Operators
+from codemods.source.walking import walk
 
 _PLACES = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
 _BEST = frozenset(("torch.min", "torch.max", "torch.minimum", "torch.maximum", "torch.fmin", "torch.fmax"))
@@ -88,8 +89,7 @@ class Growing(Operators):
         if call is None or sum_ is None or not self.nodes_of(value):
             return
         terms = self._terms(sum_)
-        written = (n for n in ast.walk(self.frame.definition or sum_) if isinstance(n, ast.Name))
-        rebound = {n.id for n in written if not isinstance(n.ctx, ast.Load)}
+        rebound = self.frame.file.once(_rebound, self.frame.definition or sum_)
         known = [one for one in self.returned_sums.get(call.node, ()) if one.place.frame is self.frame]
         for mine in terms:
             old = self.values.get(mine)
@@ -344,3 +344,8 @@ def attribute_text(owner: ast.expr, name: ast.expr) -> str:
     if isinstance(name, ast.Constant) and isinstance(name.value, str):
         return f"{ast.unparse(owner)}.{name.value}"
     return f"getattr({ast.unparse(owner)}, {ast.unparse(name)})"
+
+
+def _rebound(tree: ast.AST) -> frozenset[str]:
+    """The names that are bound or deleted somewhere in a tree."""
+    return frozenset(n.id for n in walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
