@@ -226,13 +226,22 @@ def _gone_through(file: ParsedFile, node: ast.Attribute) -> bool:
     if isinstance(outer, (ast.For, ast.comprehension)):
         return outer.iter is node
     if isinstance(outer, ast.Subscript):
-        return outer.value is node and not isinstance(outer.slice, ast.Slice)
+        return outer.value is node and not isinstance(outer.slice, ast.Slice) and _stays(file, outer)
     if isinstance(outer, ast.Attribute):
         return outer.attr in ("append", "items", "values")
-    return isinstance(outer, ast.Call) and isinstance(outer.func, ast.Name) and outer.func.id in _GOING_THROUGH
+    through = ("enumerate", "zip", "reversed", "len")
+    return isinstance(outer, ast.Call) and isinstance(outer.func, ast.Name) and outer.func.id in through
 
 
-_GOING_THROUGH = ("enumerate", "zip", "reversed", "len")
+def _stays(file: ParsedFile, element: ast.Subscript) -> bool:
+    """Whether an element is replaced or called where it is read: what is kept or handed on may be registered then."""
+    user = file.parent(element)
+    if isinstance(user, ast.Assign) and user.value is element and isinstance(user.targets[0], ast.Name):
+        name, around = user.targets[0].id, file.enclosing(user, *DEFINITIONS)
+        reads = (n for n in walk(around or user) if isinstance(n, ast.Name) and n.id == name and n not in user.targets)
+        return all(isinstance(call := file.parent(n), ast.Call) and call.func is n for n in reads)
+    read_on = isinstance(user, (ast.Attribute, ast.Subscript)) or (isinstance(user, ast.Call) and user.func is element)
+    return read_on or not isinstance(element.ctx, ast.Load)
 
 
 def _extended(trace: Trace) -> bool:

@@ -113,6 +113,10 @@ FOUND_LAYERS = {
         layers("self.layers = {'a': nn.Linear(4, 4)}", "x = self.layers['a'](x)"),
         "self.layers = {'a': nn.Linear(4, 4)}",
     ),
+    "a dict of which one is named": (
+        layers("self.layers = {'a': nn.Linear(4, 4)}", "layer = self.layers['a']; x = layer(x)"),
+        "self.layers = {'a': nn.Linear(4, 4)}",
+    ),
     "filled": (
         layers("self.layers = []\n        for _ in range(2): self.layers.append(nn.Linear(4, 4))"),
         "self.layers = []",
@@ -158,6 +162,17 @@ FOUND_LAYERS = {
     ),
 }
 LEFT_LAYERS = {
+    "one of a dict is a part, by way of a method": layers(
+        "self.layers = {'a': nn.Linear(4, 4), 'b': nn.Linear(4, 4)}; self.one = self.chosen('a')",
+        "x = self.one(x)",
+        more="def chosen(self, name):\n        layer = self.layers[name]\n        return layer",
+    ),
+    "one of a dict is a part": layers(
+        "self.layers = {'a': nn.Linear(4, 4), 'b': nn.Linear(4, 4)}; self.one = self.layers['a']", "x = self.one(x)"
+    ),
+    "one of a dict is handed to a function": layers(
+        "self.layers = {'a': nn.Linear(4, 4)}; self.one = nn.Sequential(self.layers['a'])", "x = self.one(x)"
+    ),
     "a ModuleList": layers("self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])"),
     "registered too": layers(COMPREHENSION + "; self.kept = nn.ModuleList(self.layers)"),
     "registered one by one": layers(
