@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from codemods.graph.model.program import ParsedFile
@@ -14,22 +14,22 @@ from codemods.proofs.observations import Decision, Observation, Site, sites
 from codemods.proofs.syntax import DEFINITIONS, LOOPS, suspends
 from codemods.rules.base import Rule
 from codemods.rules.grad_in_evaluation.blocks import is_inside, is_test, recording, returns_value, switches_off
+from codemods.rules.grad_in_evaluation.doubts import (
+    LEFT_BEHIND,
+    MAY_BE_WALKED,
+    TRAINS_TOO,
+    doubts_of,
+    drop_volatile,
+)
 from codemods.rules.grad_in_evaluation.recordings import SiteOf
-from codemods.terms.edits import AddDecorator, DropArgument, Edit, WrapBlock
+from codemods.terms.edits import AddDecorator, Edit, WrapBlock
 from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.spans import Span
 
-_TRAINS_TOO = (
-    "this call only evaluates, but the function that it calls also trains: "
-    "`with torch.no_grad():` around the call would save the graphs"
-)
-_LEFT_BEHIND = (
-    "the code in sight never back-propagates the graphs recorded here, but they outlive the function: "
-    "if no caller does, run it under `torch.no_grad()`"
-)
-_MAY_BE_WALKED = "; its graphs outlive the function, and callers may back-propagate them"
-
 _Chain = tuple[tuple[str, Span | None, Span], ...]
+Region = tuple[str, Span, Span]
+"""A file, and the first and the last statement in it of what a finding is about."""
+
 _Forwards = dict[tuple[str, Span], list[Observation]]
 """Forwards, by what is done about them at a place."""
 
@@ -46,7 +46,16 @@ class _Placed(NamedTuple):
 class Placement:
     """Where ``no_grad`` goes: the function that only evaluates for all its callers, else the smallest block."""
 
-    def __init__(self, rule: Rule, observations: list[Observation], decision: Decision) -> None:
+    def __init__(
+        self,
+        rule: Rule,
+        observations: list[Observation],
+        decision: Decision,
+        forwards: list[Observation] | None = None,
+        mended: Iterable[Region] = (),
+    ) -> None:
+        """Place all forwards among ``observations``, or these ``forwards`` but for those that ``mended`` regions
+        hold."""
         self.rule = rule
         self.decision = decision
         self.functions = {(s.path, s.span): s for s in sites(observations, SiteOf.FUNCTION)}
@@ -63,7 +72,9 @@ class Placement:
         """Functions that somebody calls with gradients switched off."""
         self.leaving = {(s.path, s.span) for s in sites(observations, SiteOf.LEAVING)}
         """Statements that make graphs which outlive the call of the function that they stand in."""
-        self.forwards = [o for o in observations if o.kind is SiteOf.FORWARD]
+        self.forwards = [o for o in observations if o.kind is SiteOf.FORWARD] if forwards is None else forwards
+        self.mended = list(mended)
+        """What the findings so far are about."""
         self.style = decision.options.no_grad_style
         if self.style == "auto" and sites(observations, SiteOf.TELLS_WRAPPERS):
             # What stands below a decorator would not be taken for what it is.
@@ -77,6 +88,8 @@ class Placement:
             path, *_ = forward.facts["chain"][0]
             if is_test(path, self.decision.files(path), script=forward.facts["chain"][-1][1] is None):
                 continue
+            if self._is_mended(forward):
+                continue
             if not any(self._is_forward(path, function) for path, function, _ in forward.facts["chain"]):
                 self._own(forward, placed)
         for key in [key for key, forwards in decorated.items() if self._covered(key, forwards, decorated)]:
@@ -88,8 +101,15 @@ class Placement:
                 yield finding
         yield from self._wrap_all(placed.blocks)
         for (path, span), forwards in sorted(placed.advice.items()):
-            yield self._advise(path, span, forwards, _TRAINS_TOO)
+            yield self._advise(path, span, forwards, TRAINS_TOO)
         yield from self._left_behind(placed.left)
+
+    def _is_mended(self, forward: Observation) -> bool:
+        return any(
+            path == of and is_inside((statement, statement), (first, last))
+            for path, _, statement in forward.facts["chain"]
+            for of, first, last in self.mended
+        )
 
     def _is_forward(self, path: str, function: Span | None) -> bool:
         """Whether it is the ``forward`` of a class: whoever trains the module runs it."""
@@ -208,9 +228,9 @@ class Placement:
             if evaluates and site is not None and site.faulty and self._takes_decorator(path, site):
                 evaluating[(path, site.span)] += forwards
             else:
-                yield self._advise(path, span, forwards, _LEFT_BEHIND)
+                yield self._advise(path, span, forwards, LEFT_BEHIND)
         for (path, span), forwards in evaluating.items():
-            finding = self._decorate(path, span, forwards, _MAY_BE_WALKED)
+            finding = self._decorate(path, span, forwards, MAY_BE_WALKED)
             if finding is not None:
                 yield finding
 
@@ -230,8 +250,8 @@ class Placement:
         else:
             edits = [(path, AddDecorator(span, "{torch}.no_grad()"))]
             remedy = "add `@torch.no_grad()`"
-        edits += _drop_volatile(forwards)
-        doubts += _doubts(forwards, doubted=site.any("doubted"), handed=site.any("handed"))
+        edits += drop_volatile(forwards)
+        doubts += doubts_of(forwards, doubted=site.any("doubted"), handed=site.any("handed"))
         return self._finding(path, span, promise, message, remedy, edits, forwards, doubts)
 
     # blocks
@@ -306,7 +326,7 @@ class Placement:
         promise = self._promise(forwards, None)
         message = "evaluation code records a graph that is never used"
         edits: list[tuple[str, Edit]] = [(file.path, WrapBlock(first, last, "with {torch}.no_grad():"))]
-        edits += _drop_volatile(forwards)
+        edits += drop_volatile(forwards)
         node = file.find(first, ast.stmt)
         teaches = any(f.facts["teaches"] and not f.facts["volatile"] for f in forwards)
         if teaches and not isinstance(node, LOOPS):
@@ -333,7 +353,7 @@ class Placement:
             message = "no backward reaches this forward: run it under no_grad, or add the missing step"
         remedy = "wrap it in `with torch.no_grad():`"
         here = self.statements.get((file.path, first))
-        doubts = _doubts(forwards, handed=here is not None and here.any("handed"))
+        doubts = doubts_of(forwards, handed=here is not None and here.any("handed"))
         return self._finding(file.path, first, promise, message, remedy, edits, forwards, doubts)
 
     # findings
@@ -367,23 +387,7 @@ class Placement:
             promise = Promise.ADVICE
         if promise is Promise.ADVICE and likely is None:
             edits = []
+        self.mended.append((path, span, next((e.last for _, e in edits if isinstance(e, WrapBlock)), span)))
         return Finding(
             self.rule.name, path, span, promise, message + doubts, remedy, trail[:4], tuple(edits), likely=likely
         )
-
-
-def _drop_volatile(forwards: list[Observation]) -> list[tuple[str, Edit]]:
-    calls = dict.fromkeys(v for f in forwards for v in f.facts["dropped"])
-    return [(path, DropArgument(span, "volatile")) for path, span in calls]
-
-
-def _doubts(forwards: list[Observation], *, doubted: bool = False, handed: bool = False) -> str:
-    """What code that cannot be seen leaves open, as the end of a message; empty if nothing."""
-    doubts = ""
-    if all(f.facts["unseen"] for f in forwards):
-        doubts += "; the model's class is not in the tree and may compute gradients itself"
-    if doubted or any(f.facts["doubted"] for f in forwards):
-        doubts += "; its results go to code that cannot be seen and may back-propagate them"
-    if handed or any(f.facts["handed"] for f in forwards):
-        doubts += "; the model goes to code that cannot be seen and may compute gradients"
-    return doubts

@@ -24,6 +24,7 @@ from codemods.proofs.reach import folds
 from codemods.proofs.recomputing import recomputing
 from codemods.proofs.syntax import DEFINITIONS
 from codemods.proofs.unseen import Way, leaves_sight, ways_out
+from codemods.rules.grad_in_evaluation.presumed import made_unseen, presumed_forwards
 from codemods.source.walking import children
 from codemods.terms.words import words
 
@@ -97,6 +98,8 @@ class Recordings:
         self._made = [n for n in real if n.certain]
         self._made.sort(key=lambda n: n.birth)
         self._births = [n.birth for n in self._made]
+        self._presumed = {f.place.clock: made_unseen(f, real) for f in presumed_forwards(trace)}
+        self._presumed_births = sorted(n.birth for made in self._presumed.values() for n in made)
         self._kernels = sorted(n.birth for n in real if n.label in OTHER_KERNELS or folds(n))
         self._watched = any(m.kind is Marked.SAVED_TENSORS_HOOKS for m in trace.marks)
         self._padded = sorted(m.place.clock for m in trace.marks if m.kind is Marked.PADDED)
@@ -125,6 +128,10 @@ class Recordings:
     def made_in(self, first: int, last: int) -> list[Node]:
         """The certain nodes made in a stretch."""
         return self._made[bisect_left(self._births, first) : bisect_left(self._births, last)]
+
+    def presumed_in(self, forward: Forward) -> list[Node]:
+        """What a forward is presumed to have made."""
+        return self._presumed.get(forward.place.clock, [])
 
     def applies_layers(self, first: int, last: int) -> bool:
         """Whether a module was applied in a stretch."""
@@ -173,7 +180,8 @@ class Recordings:
         """A fault where graphs are recorded for nothing, and what the rule wants to remember of it.
 
         A fault is ``doubted`` where code that cannot be seen gets what was recorded, and does something with it;
-        ``handed`` where it gets a model, of which it may take gradients, as attacks on it do.
+        ``handed`` where it gets a model, of which it may take gradients, as attacks on it do. It is ``presumed`` where
+        all that was recorded was so by methods that cannot be seen.
         """
         low = bisect_left(self._marks, (first, ""))
         marked = low < len(self._marks) and self._marks[low][0] < last
@@ -188,14 +196,16 @@ class Recordings:
                 "why": "other forwards share what it computes from its weights",
                 "marked": True,
             }
-        if not self.made_in(first, last):
+        presumed = not self.made_in(first, last)
+        if presumed and not _count(self._presumed_births, first, last):
             return Shows.NOTHING, {}
         if self._watched:
             return Shows.NEEDED, {"why": "hooks see the tensors that are saved for a backward", "marked": True}
         doubted = _count(self._doubted, first, last) > 0
         padded, kernels = _count(self._padded, first, last) > 0, _count(self._kernels, first, last) > 0
         handed = _count(self._handed, first, last) > 0
-        return Shows.FAULT, {"kernels": kernels, "padding": padded, "doubted": doubted, "handed": handed}
+        facts = {"kernels": kernels, "padding": padded, "doubted": doubted, "handed": handed, "presumed": presumed}
+        return Shows.FAULT, facts
 
     def source(self, made: list[Node], forward: Forward) -> str:
         """Where the graphs come from that go into a forward: ``trained`` if a backward walks one of them, ``evaluated``
@@ -377,5 +387,7 @@ def _count(clocks: list[int], first: int, last: int) -> int:
     return bisect_left(clocks, last) - bisect_left(clocks, first)
 
 
-def severity(shows: Shows) -> int:
-    return (Shows.NOTHING, Shows.FAULT, Shows.NEEDED).index(shows)
+def severity(shows: Shows, facts: dict[str, Any]) -> int:
+    """How much one judgement of a place weighs beside others of it: what is proven more than what is presumed."""
+    weight = (Shows.NOTHING, Shows.FAULT, Shows.NEEDED).index(shows)
+    return 2 * weight - bool(facts.get("presumed"))

@@ -111,7 +111,7 @@ class GradInEvaluation(Rule):
                 covered[id(frame.definition)] = frame
             key = id(frame.definition)
             known = seen.get(key)
-            if known is None or severity(shows) > severity(known[1]):
+            if known is None or severity(shows, facts) > severity(*known[1:]):
                 seen[key] = (frame, shows, facts)
         for frame, shows, facts in seen.values():
             if shows is not Shows.NOTHING:
@@ -137,7 +137,7 @@ class GradInEvaluation(Rule):
                 leaving[id(ran.statement)] = ran
             shows, facts = ledger.judge(ran.first, ran.last)
             known = seen.get(id(ran.statement))
-            if known is None or severity(shows) > severity(known[1]):
+            if known is None or severity(shows, facts) > severity(*known[1:]):
                 seen[id(ran.statement)] = (ran, shows, facts)
         for ran, shows, facts in seen.values():
             if shows is not Shows.NOTHING:
@@ -156,16 +156,23 @@ class GradInEvaluation(Rule):
             shows, facts = ledger.judge(forward.first, forward.last)
             if shows is not Shows.FAULT:
                 continue
-            if forward.method != "forward" and not ledger.applies_layers(forward.first, forward.last):
+            if (
+                not facts["presumed"]
+                and forward.method != "forward"
+                and not ledger.applies_layers(forward.first, forward.last)
+            ):
                 # a method that looks at its parameters, not a forward
                 continue
             places = forward.place.chain()
             # two calls of one statement may be mended in different places
             method = None if forward.closed is None else id(forward.closed.definition)
             key = (method, *(id(p.statement) for p in places))
-            made = ledger.made_in(forward.first, forward.last)
+            made = ledger.presumed_in(forward) if facts["presumed"] else ledger.made_in(forward.first, forward.last)
             # of a method that returns no graph, what it reads itself is all that is ever read
             reads = what_reads(made, forward.last if forward.closed is None else forward.first)
+            if facts["presumed"] and not reads:
+                # it may have been called for what it does
+                continue
             if not (training or reads or forward.volatile or forward.place.turns() or picks(made, 0)):
                 # one forward, and only its shape is looked at: a self-test of a model
                 continue
@@ -253,7 +260,7 @@ class GradInEvaluation(Rule):
             fed=fed,
             reads="evaluated" if forward.mode is ModuleMode.EVAL and reads else reads,
             **facts,
-            unseen=forward.method != "forward" and not isinstance(forward.module, Instance),
+            unseen=facts["presumed"] or (forward.method != "forward" and not isinstance(forward.module, Instance)),
             closed=None if closed is None else (closed.file.path, closed.file.span(closed.definition)),
             once=all(isinstance(loop, DEFINITIONS) for loop, _ in forward.place.turns()),
             root=None if root is None or root.definition is None else (root.file.path, root.file.span(root.definition)),
@@ -262,7 +269,12 @@ class GradInEvaluation(Rule):
     # deciding
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        yield from Placement(self, observations, decision).findings()
+        proven = Placement(self, [o for o in observations if not o.facts.get("presumed")], decision)
+        yield from proven.findings()
+        presumed = [o for o in observations if o.kind is SiteOf.FORWARD and o.facts["presumed"]]
+        if presumed:
+            # what is proven is mended as if nothing else were there
+            yield from Placement(self, observations, decision, presumed, proven.mended).findings()
 
 
 def _is_literally_volatile(call: ast.AST) -> bool:

@@ -110,6 +110,15 @@ themselves (their docs)."""
 KEEPING_NOTHING = (*MODEL_LIBRARIES, *LAYER_LIBRARIES, "torch.nn.", "transformers.")
 """How the public names begin of modules that keep no graph from one call to the next."""
 
+_WITHOUT_GRAD = (("transformers.", "generate"), ("sentence_transformers.", "encode"), ("whisper.", "transcribe"))
+"""Methods of models that switch gradients off themselves: how their public names begin and end (their sources)."""
+
+
+def runs_without_grad(path: str) -> bool:
+    """Whether a method with this public name records no graph."""
+    return any(path.startswith(begin) and path.endswith(f".{method}") for begin, method in _WITHOUT_GRAD)
+
+
 FRAMEWORK_BASES = {
     "pytorch_lightning.LightningModule": "lightning",
     "lightning.LightningModule": "lightning",
