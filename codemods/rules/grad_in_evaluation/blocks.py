@@ -8,7 +8,8 @@ from collections.abc import Collection
 from codemods.graph.model.facts.gradients import GRAD_OFF
 from codemods.graph.model.facts.operations import DATA_CALLS
 from codemods.graph.model.program import ParsedFile
-from codemods.proofs.syntax import called
+from codemods.graph.model.walks import walks
+from codemods.proofs.syntax import DEFINITIONS, called
 from codemods.source.walking import walk
 from codemods.terms.spans import Span
 
@@ -59,6 +60,34 @@ def _makes_data(file: ParsedFile, call: ast.Call) -> bool:
         return True
     of_libraries = path.startswith(("torch.", "builtins."))
     return (of_libraries or (not path and isinstance(call.func, ast.Attribute))) and called(call) in DATA_CALLS
+
+
+def is_forward(file: ParsedFile | None, function: Span | None) -> bool:
+    """Whether it is the ``forward`` of a class: whoever trains the module runs it."""
+    node = _definition(file, function)
+    return (
+        file is not None and node is not None and node.name == "forward" and isinstance(file.parent(node), ast.ClassDef)
+    )
+
+
+def trains(file: ParsedFile | None, function: Span) -> bool:
+    """Whether the code of a function calls a backward, reached or not."""
+    node = _definition(file, function)
+    return file is not None and node is not None and file.once(walks, node)
+
+
+def takes_decorator(file: ParsedFile | None, function: Span) -> bool:
+    """Whether a decorator on a function can switch gradients off for all that it does, and for nothing else."""
+    node = _definition(file, function)
+    # that of a coroutine is left before it runs
+    if not isinstance(node, ast.FunctionDef) or trains(file, function) or is_forward(file, function):
+        return False
+    return not (node.name.startswith("__") and node.name.endswith("__"))
+
+
+def _definition(file: ParsedFile | None, function: Span | None) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    node = file.find(function, *DEFINITIONS) if file is not None and function is not None else None
+    return node if isinstance(node, DEFINITIONS) else None
 
 
 def returns_value(node: ast.AST) -> bool:

@@ -13,6 +13,7 @@ LEFT_BEHIND = (
     "the code in sight never back-propagates the graphs recorded here, but they outlive the function: "
     "if no caller does, run it under `torch.no_grad()`"
 )
+OTHER_PHASES = "; another run may need it there"
 MAY_BE_WALKED = "; its graphs outlive the function, and callers may back-propagate them"
 
 

@@ -8,19 +8,29 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from codemods.graph.model.program import ParsedFile
-from codemods.graph.model.walks import walks
 from codemods.proofs.gradients import suite_of
 from codemods.proofs.observations import Decision, Observation, Site, sites
 from codemods.proofs.syntax import DEFINITIONS, LOOPS, suspends
 from codemods.rules.base import Rule
-from codemods.rules.grad_in_evaluation.blocks import is_inside, is_test, recording, returns_value, switches_off
+from codemods.rules.grad_in_evaluation.blocks import (
+    is_forward,
+    is_inside,
+    is_test,
+    recording,
+    returns_value,
+    switches_off,
+    takes_decorator,
+    trains,
+)
 from codemods.rules.grad_in_evaluation.doubts import (
     LEFT_BEHIND,
     MAY_BE_WALKED,
+    OTHER_PHASES,
     TRAINS_TOO,
     doubts_of,
     drop_volatile,
 )
+from codemods.rules.grad_in_evaluation.phases import Phase
 from codemods.rules.grad_in_evaluation.recordings import SiteOf
 from codemods.terms.edits import AddDecorator, Edit, WrapBlock
 from codemods.terms.findings import Finding, Promise, TrailStep
@@ -35,10 +45,12 @@ _Forwards = dict[tuple[str, Span], list[Observation]]
 
 
 class _Placed(NamedTuple):
-    """Forwards by what is done about them: a decorated function, a block, advice at a call, advice on what is left."""
+    """Forwards by what is done about them: a decorated function, a block, a block that records where it trains, advice
+    at a call, advice on what is left."""
 
     decorated: _Forwards
     blocks: _Forwards
+    phases: dict[Phase, list[Observation]]
     advice: _Forwards
     left: _Forwards
 
@@ -82,7 +94,7 @@ class Placement:
 
     def findings(self) -> Iterator[Finding]:
         """All findings."""
-        placed = _Placed(defaultdict(list), defaultdict(list), defaultdict(list), defaultdict(list))
+        placed = _Placed(defaultdict(list), defaultdict(list), defaultdict(list), defaultdict(list), defaultdict(list))
         decorated = placed.decorated
         for forward in self.forwards:
             path, *_ = forward.facts["chain"][0]
@@ -90,7 +102,7 @@ class Placement:
                 continue
             if self._is_mended(forward):
                 continue
-            if not any(self._is_forward(path, function) for path, function, _ in forward.facts["chain"]):
+            if not any(is_forward(self.decision.files(path), function) for path, function, _ in forward.facts["chain"]):
                 self._own(forward, placed)
         for key in [key for key, forwards in decorated.items() if self._covered(key, forwards, decorated)]:
             # what calls the method evaluates as a whole: one decorator is enough
@@ -100,6 +112,8 @@ class Placement:
             if finding is not None:
                 yield finding
         yield from self._wrap_all(placed.blocks)
+        for phase, forwards in sorted(placed.phases.items()):
+            yield self._switch(phase, forwards)
         for (path, span), forwards in sorted(placed.advice.items()):
             yield self._advise(path, span, forwards, TRAINS_TOO)
         yield from self._left_behind(placed.left)
@@ -109,17 +123,6 @@ class Placement:
             path == of and is_inside((statement, statement), (first, last))
             for path, _, statement in forward.facts["chain"]
             for of, first, last in self.mended
-        )
-
-    def _is_forward(self, path: str, function: Span | None) -> bool:
-        """Whether it is the ``forward`` of a class: whoever trains the module runs it."""
-        file = self.decision.files(path) if function is not None else None
-        node = file.find(function, *DEFINITIONS) if file is not None and function is not None else None
-        return (
-            file is not None
-            and isinstance(node, DEFINITIONS)
-            and node.name == "forward"
-            and isinstance(file.parent(node), ast.ClassDef)
         )
 
     def _own(self, forward: Observation, placed: _Placed) -> None:
@@ -146,6 +149,9 @@ class Placement:
                 placed.decorated[(path, site.span)].append(forward)
                 return
             here = self.statements.get((path, statement))
+            if here is not None and not here.faulty and forward.facts["phase"] is not None:
+                placed.phases[forward.facts["phase"]].append(forward)
+                return
             if here is not None and not here.faulty:
                 # the statement serves training as well: what calls this function may know better
                 if site is not None and (site.any("walks") or site.any("marked")) and function is not None:
@@ -154,7 +160,12 @@ class Placement:
                 if site is None or function is None:
                     return
                 continue
-            if site is not None and function is not None and site.faulty and self._trains(path, function):
+            if (
+                site is not None
+                and function is not None
+                and site.faulty
+                and trains(self.decision.files(path), function)
+            ):
                 # for the callers in sight it does not
                 self._advise_call(chain, function, forward, placed.advice)
                 return
@@ -167,12 +178,6 @@ class Placement:
             return
         if outermost is not None:
             placed.left[outermost].append(forward)
-
-    def _trains(self, path: str, function: Span) -> bool:
-        """Whether the code of a function calls a backward, reached or not."""
-        file = self.decision.files(path)
-        node = file.find(function, *DEFINITIONS) if file is not None else None
-        return file is not None and node is not None and file.once(walks, node)
 
     @staticmethod
     def _covered(key: tuple[str, Span], forwards: list[Observation], decorated: _Forwards) -> bool:
@@ -200,21 +205,7 @@ class Placement:
         return site is not None and site.faulty
 
     def _may_decorate(self, path: str, site: Site) -> bool:
-        return (path, site.span) not in self.open and self._takes_decorator(path, site)
-
-    def _takes_decorator(self, path: str, site: Site) -> bool:
-        file = self.decision.files(path)
-        node = file.find(site.span, *DEFINITIONS) if file is not None else None
-        if file is None or not isinstance(node, DEFINITIONS):
-            return False
-        if self._trains(path, site.span):
-            return False
-        if node.name.startswith("__") and node.name.endswith("__"):
-            return False
-        if isinstance(node, ast.AsyncFunctionDef):
-            # the decorator is left before the coroutine runs
-            return False
-        return not (node.name == "forward" and isinstance(file.parent(node), ast.ClassDef))
+        return (path, site.span) not in self.open and takes_decorator(self.decision.files(path), site.span)
 
     # decorators
 
@@ -225,7 +216,7 @@ class Placement:
             function = next(f for p, f, s in forwards[0].facts["chain"] if (p, s) == (path, span))
             site = self.functions.get((path, function))
             evaluates = all(f.facts["reads"] == "evaluated" for f in forwards)
-            if evaluates and site is not None and site.faulty and self._takes_decorator(path, site):
+            if evaluates and site is not None and site.faulty and takes_decorator(self.decision.files(path), site.span):
                 evaluating[(path, site.span)] += forwards
             else:
                 yield self._advise(path, span, forwards, LEFT_BEHIND)
@@ -355,6 +346,20 @@ class Placement:
         here = self.statements.get((file.path, first))
         doubts = doubts_of(forwards, handed=here is not None and here.any("handed"))
         return self._finding(file.path, first, promise, message, remedy, edits, forwards, doubts)
+
+    def _switch(self, phase: Phase, forwards: list[Observation]) -> Finding:
+        """A block that trains in some turns only: it records a graph where it does."""
+        header = f"with {{torch}}.set_grad_enabled({phase.condition}):"
+        return self._finding(
+            phase.path,
+            phase.first,
+            self._promise(forwards, None),
+            f"where `{phase.test}` is false this records a graph that is never used",
+            f"wrap it in `{header.format(torch='torch')}`",
+            [(phase.path, WrapBlock(phase.first, phase.last, header))],
+            forwards,
+            OTHER_PHASES + doubts_of(forwards),
+        )
 
     # findings
 

@@ -16,6 +16,7 @@ from codemods.graph.model.values import Instance
 from codemods.proofs.observations import Decision, Observation, Shows
 from codemods.proofs.syntax import DEFINITIONS
 from codemods.rules.base import Rule
+from codemods.rules.grad_in_evaluation.phases import phase_of
 from codemods.rules.grad_in_evaluation.placement import Placement
 from codemods.rules.grad_in_evaluation.recordings import (
     Recordings,
@@ -51,10 +52,11 @@ class GradInEvaluation(Rule):
 
     Advice: a forward inside training code whose result is detached at once (a teacher, a target network); one that
     takes what a training forward gave, and that no backward comes back through (a loss that was left out); evaluation
-    in a function that training shares; a model whose class is nowhere in the tree and is called in a way that may take
-    gradients; results that code gets which cannot be seen, and that gives nothing back; code that cannot be seen and
-    comes to the model, itself or by what was made of it, unless that is proven to be a module; one loss that has a name
-    and is only printed (a step that was left out).
+    in a function that training shares; a forward that trains in some turns only, as a condition says
+    (``if phase == "train": loss.backward()``), which ``set_grad_enabled`` goes around; a model whose class is not in
+    the tree and is called by a method that may take gradients, or record none; results that code gets which cannot be
+    seen, and that gives nothing back; code that cannot be seen and comes to the model, itself or by what was made of
+    it, unless that is proven to be a module; one loss that has a name and is only printed (a step that was left out).
 
     Promise: exact where the results are only reported. ``LSTM``, ``MultiheadAttention`` and the Transformer layers
     choose other kernels while gradients are off, whose results differ in the last digits (by 1e-8 to 5e-7): where these
@@ -186,6 +188,7 @@ class GradInEvaluation(Rule):
                 continue
             facts["named"] = is_named(made, forward.last)
             facts["bare"] = is_loss_of_others(made, forward.first)
+            facts["phase"] = phase_of(trace, forward)
             observation = self._chain(forward, facts, ledger.taught(made), reads, fed=comes_from == "trained")
             if key not in chains or (observation.facts["teaches"] and not chains[key].facts["teaches"]):
                 chains[key] = observation
@@ -224,6 +227,7 @@ class GradInEvaluation(Rule):
                     reads="evaluated",
                     named=True,
                     bare=False,
+                    phase=None,
                     **facts,
                     unseen=False,
                     closed=None,
