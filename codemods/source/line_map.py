@@ -19,8 +19,9 @@ class LineMap:
     def __init__(self, old: str, new: str) -> None:
         self.old = [line.strip() for line in _LINE_END.split(old)]
         self.new = [line.strip() for line in _LINE_END.split(new)]
-        self._blocks = blocks(self.old, self.new)
-        self._starts = [block.new_start for block in self._blocks]
+        #: The stretches that are the same but for indentation, and those that are not, in order; places from 0.
+        self.blocks = blocks(self.old, self.new)
+        self._starts = [block.new_start for block in self.blocks]
 
     def origins(self, line: int) -> range:
         """Return the old lines that the new ``line`` may stand for: one, several, or none if it was added."""
@@ -38,5 +39,5 @@ class LineMap:
 
     def _block(self, line: int) -> tuple[Block, int]:
         # Of blocks that begin at one line, only the last has lines of its own there.
-        block = self._blocks[max(0, bisect.bisect_right(self._starts, line - 1) - 1)]
+        block = self.blocks[max(0, bisect.bisect_right(self._starts, line - 1) - 1)]
         return block, line - 1 - block.new_start

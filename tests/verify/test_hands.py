@@ -246,6 +246,16 @@ RIGHT: dict[str, tuple[str, Promise, list[Edit]]] = {
         [("        optimizer.zero_grad()\n", "        student.zero_grad()\n")],
     ),
     "inference mode": (hands.STOPPING, EXACT, [("with torch.no_grad()", "with torch.inference_mode()")]),
+    "gradients that are cleared a line earlier": (
+        hands.TEACHER,
+        EXACT,
+        [
+            (
+                "        loss = F.cross_entropy(student(x), y)\n        optimizer.zero_grad()\n",
+                "        optimizer.zero_grad()\n        loss = F.cross_entropy(student(x), y)\n",
+            )
+        ],
+    ),
     "a helper variable": (
         hands.STOPPING,
         EXACT,

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from codemods.rewriting.result import Mended
 from codemods.rewriting.touched import Touched
-from codemods.source.diffs import unified, unified_text
+from codemods.source.diffs import Block, unified, unified_text
 from codemods.source.discovery import discover
 from codemods.source.errors import MissingPath, SourceError
 from codemods.source.files import SourceFile, read_source
+from codemods.source.line_map import LineMap
 from codemods.terms.findings import Finding, Promise
 from codemods.terms.spans import Span
 from verify.errors import VerifyError
@@ -101,12 +101,10 @@ class HandRewriter:
             except SourceError:
                 raise VerifyError(f"{theirs}: has other cells, or other magics in them, than {mine}") from None
         self._sources[old.path], self._below[old.path] = old, place
-        before, after = _lines(old.text), _lines(new.text)
-        matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+        after = _lines(new.text)
         hunks = [
-            _hunk(old.path, start, end, after[first:last], promise, self._rule)
-            for tag, start, end, first, last in matcher.get_opcodes()
-            if tag != "equal"
+            _hunk(old.path, block.old_start, block.old_end, after[block.new_start : block.new_end], promise, self._rule)
+            for block in _changes(old.text, new.text)
         ]
         if hunks:
             self._hunks[old.path] = hunks
@@ -148,6 +146,37 @@ class HandRewriter:
 def _lines(text: str) -> list[str]:
     """The lines as Python counts them: a form feed does not end one, unlike in :meth:`str.splitlines`."""
     return list(io.StringIO(text, newline=""))
+
+
+def _changes(old: str, new: str) -> list[Block]:
+    """Where the texts differ, along the same pairs of lines as everything that watches the lines of a hunk.
+
+    Another alignment would take a line that changed places for the one that stayed.
+    """
+    before, after = _lines(old), _lines(new)
+    found: list[Block] = []
+    for block in LineMap(old, new).blocks:
+        for part in _differing(block, before, after):
+            if found and (found[-1].old_end, found[-1].new_end) == (part.old_start, part.new_start):
+                part = part._replace(old_start=found[-1].old_start, new_start=found.pop().new_start)
+            found.append(part)
+    return found
+
+
+def _differing(block: Block, before: list[str], after: list[str]) -> Iterator[Block]:
+    """The parts of ``block`` that differ, also by indentation alone; a line map has one more line, after the last."""
+    if not block.same:
+        yield Block(
+            False,
+            min(block.old_start, len(before)),
+            min(block.old_end, len(before)),
+            min(block.new_start, len(after)),
+            min(block.new_end, len(after)),
+        )
+        return
+    for old, new in zip(range(block.old_start, block.old_end), range(block.new_start, block.new_end), strict=True):
+        if before[old : old + 1] != after[new : new + 1]:
+            yield Block(False, old, min(old + 1, len(before)), new, min(new + 1, len(after)))
 
 
 def _hunk(path: str, start: int, end: int, new: list[str], promise: Promise, rule: str) -> _Hunk:

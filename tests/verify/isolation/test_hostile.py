@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -239,3 +240,36 @@ def test_sockets_of_the_program_s_own_work(opened: Callable[[str], Place], kind:
         """
     )
     assert execution.output.strip().endswith("worked"), execution
+
+
+@pytest.mark.parametrize("kind", CLOSED)
+def test_limits_and_priorities_of_others_stay(opened: Callable[[str], Place], kind: str) -> None:
+    """The kernel ends who is over his limits; of one user everybody may set those of everybody."""
+    before = resource.getrlimit(resource.RLIMIT_CPU), os.getpriority(os.PRIO_PROCESS, 0)
+    execution = opened(kind).run(
+        LIBC
+        + """
+import resource
+pid, group = int(sys.argv[1]), int(sys.argv[2])
+soft, hard = resource.prlimit(0, resource.RLIMIT_CPU)
+for which in (resource.RLIMIT_CPU, resource.RLIMIT_NOFILE):
+    tried("limit", lambda: resource.prlimit(pid, which, resource.prlimit(pid, which)))
+tried("group", lambda: os.setpriority(os.PRIO_PGRP, group, os.getpriority(os.PRIO_PGRP, group)))
+if pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+    tried("user", lambda: os.setpriority(os.PRIO_USER, os.getuid(), os.getpriority(os.PRIO_USER, os.getuid())))
+# Its own are its own.
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+resource.prlimit(0, resource.RLIMIT_CPU, (soft, hard))
+os.nice(1)
+os.setpriority(os.PRIO_PROCESS, os.getpid(), 3)
+print(resource.prlimit(os.getpid(), resource.RLIMIT_NOFILE), os.getpriority(os.PRIO_PROCESS, 0))
+""",
+        str(os.getppid()),
+        str(os.getpgrp()),
+    )
+    assert execution.status == 0, execution
+    *others, own = execution.output.splitlines()
+    assert len(others) >= 3
+    assert not [line for line in others if line.endswith("done")], execution
+    assert own == "(100, 100) 3", execution
+    assert before == (resource.getrlimit(resource.RLIMIT_CPU), os.getpriority(os.PRIO_PROCESS, 0))

@@ -233,6 +233,69 @@ def test_one_huge_file_written_in_spite_of_errors_ends_it(place: Place) -> None:
     assert execution.ending is Ending.DISK, execution
 
 
+#: Where no folder and no process shows what is kept: each statement keeps 16 MiB more.
+NAMELESS = {
+    "a file in memory": (Ending.MEMORY, "files.append(os.memfd_create('mine')); os.write(files[-1], block)"),
+    "shared memory that was removed": (
+        Ending.MEMORY,
+        "files.append(open(f'/dev/shm/codemod-{os.getpid()}', 'wb', 0)); os.unlink(files[-1].name)\n"
+        "    files[-1].write(block)",
+    ),
+    "a file that was removed": (
+        Ending.DISK,
+        "files.append(open('mine', 'wb', 0)); os.unlink('mine'); files[-1].write(block)",
+    ),
+    "a temporary file": (Ending.DISK, "files.append(tempfile.TemporaryFile()); files[-1].write(block)"),
+}
+KEEPING = """import os, tempfile, time
+block = os.urandom(16 << 20)
+files = []
+for _ in range({count}):
+    {keep}
+    time.sleep(0.1)
+time.sleep({after})
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["overlay", "landlock"])
+@pytest.mark.parametrize("keep", NAMELESS)
+def test_what_has_no_name_counts(opened: Callable[[str], Place], kind: str, keep: str) -> None:
+    ending, code = NAMELESS[keep]
+    execution = opened(kind).run(KEEPING.format(count=10, keep=code, after=1000), memory=140 << 20, disk=100 << 20)
+    # Shared memory of its own is full before that.
+    full = "shared memory" in keep and kind == "overlay" and "No space left" in execution.output
+    assert execution.ending is ending or full, execution
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keep", NAMELESS)
+def test_a_little_without_a_name_is_no_trouble(opened: Callable[[str], Place], keep: str) -> None:
+    code = KEEPING.format(count=3, keep=NAMELESS[keep][1], after=0.8)
+    execution = opened("overlay").run(code, memory=140 << 20, disk=100 << 20)
+    assert (execution.ending, execution.status) == (Ending.EXITED, 0), execution
+
+
+@pytest.mark.slow
+def test_memory_that_keys_hold_counts(opened: Callable[[str], Place]) -> None:
+    """Pieces that no process has in its own memory."""
+    execution = opened("overlay").run(
+        """
+        import ctypes, time
+        libc = ctypes.CDLL(None)
+        libc.shmat.restype = ctypes.c_void_p
+        libc.shmdt.argtypes = [ctypes.c_void_p]
+        for _ in range(8):
+            place = libc.shmat(libc.shmget(0, 32 << 20, 0o1600), None, 0)
+            ctypes.memset(place, 1, 32 << 20)
+            libc.shmdt(place)
+        time.sleep(1000)
+        """,
+        memory=150 << 20,
+    )
+    assert execution.ending is Ending.MEMORY, execution
+
+
 @pytest.mark.slow
 def test_files_below_the_disk_limit_are_no_trouble(place: Place) -> None:
     execution = place.run("open('model.pt', 'wb').write(bytes(20 << 20)); print('saved')", disk=64 << 20)

@@ -93,3 +93,34 @@ def test_a_file_without_a_script_to_replace(tree: Path) -> None:
     (tree.parent / "new.txt").write_text(NEW)
     with pytest.raises(VerifyError, match="no script"):
         HandRewriter(tree.parent / "new.txt", Promise.EXACT, root=tree, script=None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "for x in y:\n    first()\n    z = second(x)\n    third()\n",
+            "for x in y:\n    z = second(x)\n    first()\n    third()\n",
+        ),
+        ("a()\nb(1)\nc(2)\nd(3)\n", "c(2)\na()\nb(1)\nd(3)\n"),
+        ("if a:\n    b()\n    c()\n", "b()\nif a:\n    c()\n"),
+    ],
+    ids=["down", "up", "out"],
+)
+def test_each_hunk_of_a_move_has_lines_that_show_it(tree: Path, old: str, new: str) -> None:
+    (tree / "train.py").write_text(old)
+    (tree.parent / "new.txt").write_text(new)
+    version = rewriter(tree, tree.parent / "new.txt").all()
+    assert version.files == {"train.py": new.encode()}
+    watched = version.watch(version.groups)
+    assert all(watched[group.key] for group in version.groups), watched
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\r"])
+def test_the_last_line_may_end_as_it_likes(tree: Path, end: str) -> None:
+    (tree / "train.py").write_bytes(f"a = 1\nb = 2{end}".encode())
+    for new in ("a = 1\nb = 2\nc = 3\n", "a = 1\nb = 3", "b = 2\n", "a = 1\n    \n"):
+        (tree.parent / "new.txt").write_bytes(new.encode())
+        hand = rewriter(tree, tree.parent / "new.txt")
+        assert hand.all().files == {"train.py": new.encode()}
+        assert hand.some([]).files == {}

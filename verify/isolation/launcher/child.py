@@ -135,8 +135,7 @@ def _execute(program: Program, report: int) -> NoReturn:
         kernel.give_up_privileges()
         kernel.forget_keys()
         landlock.restrict(program.rules)
-        # Without namespaces.
-        seccomp.restrict(shares=program.rules is not None)
+        seccomp.restrict(alone=program.rules is None)
     os.chdir(program.folder)
     os.set_inheritable(report, False)
     try:

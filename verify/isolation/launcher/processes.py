@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -122,6 +123,50 @@ def proportional(pids: Iterable[int], proc: str = "/proc") -> tuple[int, int]:
                 elif name == "Pss_Shmem":
                     shared += int(rest.split()[0]) * 1024
     return total, shared
+
+
+class Nameless(NamedTuple):
+    """Bytes in files that are open and have no name: in memory, and on a disk."""
+
+    memory: int
+    disk: int
+
+
+def nameless(pids: Iterable[int], proc: str = "/proc", known: int | None = None) -> Nameless:
+    """What these processes keep in files that were removed, or never had a name (``memfd_create``, ``O_TMPFILE``).
+
+    No folder shows these. ``known`` is a device of which everything is counted elsewhere. A process that cannot be read
+    counts nothing.
+    """
+    found: dict[tuple[int, int], tuple[bool, int]] = {}
+    memory = _device("/dev/shm")
+    for pid in pids:
+        with contextlib.suppress(OSError), os.scandir(f"{proc}/{pid}/fd") as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    about = os.stat(entry.path)
+                    if about.st_nlink or not stat.S_ISREG(about.st_mode) or about.st_dev == known:
+                        continue
+                    within = about.st_dev == memory or os.readlink(entry.path).startswith("/memfd:")
+                    found[about.st_dev, about.st_ino] = within, about.st_blocks * 512
+    sizes = found.values()
+    return Nameless(sum(size for within, size in sizes if within), sum(size for within, size in sizes if not within))
+
+
+def _device(path: str) -> int | None:
+    with contextlib.suppress(OSError):
+        return os.stat(path).st_dev
+    return None
+
+
+def kept_by_keys() -> int:
+    """Bytes of System V's shared memory, of which no process needs to have any in its own."""
+    total = 0
+    with contextlib.suppress(OSError, ValueError), open("/proc/sysvipc/shm", encoding="ascii") as lines:
+        place = next(lines, "").split().index("rss")
+        for line in lines:
+            total += int(line.split()[place])
+    return total
 
 
 def reap() -> dict[int, int]:

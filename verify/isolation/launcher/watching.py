@@ -80,6 +80,11 @@ class Watch:
         self._quiet_until = 0.0
         self._parent = os.getppid()
         self._private_shm = self.proc is not None
+        self._by_keys = processes.kept_by_keys()
+        self._pids: list[int] = []
+        self._nameless = processes.Nameless(0, 0)
+        # Of shared memory of its own all is counted, with or without a name.
+        self._counted = os.stat("/dev/shm").st_dev if self._private_shm and os.path.isdir("/dev/shm") else None
         self._spare = min(_SPARE, free_space(self.disks) // 2)
 
     def run(self, control: int) -> Outcome:
@@ -195,10 +200,13 @@ class Watch:
                 f"stopped at {len(members)} processes with {threads} threads, "
                 f"the limits are {self.limits.processes} and {MOST_THREADS}",
             )
-        held = shared_memory_used() if self._private_shm else 0
+        self._pids = [process.pid for process in members]
+        held = self._nameless.memory
+        if self._private_shm:
+            held += shared_memory_used() + max(0, processes.kept_by_keys() - self._by_keys)
         if total + held > self.limits.memory and now >= self._quiet_until:
             # Workers share most of their pages, and a plain sum counts these once for each.
-            exact, shared = processes.proportional([process.pid for process in members], self.proc or "/proc")
+            exact, shared = processes.proportional(self._pids, self.proc or "/proc")
             used = (exact + max(0, held - shared)) or total
             if used > self.limits.memory:
                 self._stop(
@@ -208,7 +216,8 @@ class Watch:
             self._quiet_until = now + _SETTLE
 
     def _look_at_disk(self) -> None:
-        used = sum(map(size_of, self.written)) - self.before
+        self._nameless = processes.nameless(self._pids, self.proc or "/proc", self._counted)
+        used = sum(map(size_of, self.written)) - self.before + self._nameless.disk
         if used >= self.limits.disk:
             self._stop("DISK", f"stopped: it wrote {_bytes(used)}, the limit is {_bytes(self.limits.disk)} (--disk)")
         elif self.outcome.status is None and free_space(self.disks) < self._spare:
@@ -235,6 +244,7 @@ class Watch:
         largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         outcome.peak = max(outcome.peak, largest * (1 if sys.platform == "darwin" else 1024))
         if not outcome.ending:
+            self._pids = []
             self._look_at_disk()
         if outcome.ending:
             return
