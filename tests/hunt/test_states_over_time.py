@@ -72,6 +72,22 @@ HOMES = {
         "cur = self.fc(x)\n        for _ in range(2):",
         "    {state} = {update}",
     ),
+    "what is taken off again": module(
+        "self.mem",
+        "self.mem = torch.zeros(4, 3)",
+        again="{state} = {update}\n        {state} = {state} - {state}.sigmoid()",
+    ),
+    "what is taken off again of a number": module(
+        "self.mem", "self.mem = 0.0", again="{state} = {update}\n        {state} = 0.5 * {state} + cur"
+    ),
+    "what a method takes off again": module(
+        "self.mem", "self.mem = torch.zeros(4, 3)", again="{state} = {update}\n        self.bring(-{state}.sigmoid())"
+    ),
+    "what is taken off before": module(
+        "self.mem",
+        "self.mem = torch.zeros(4, 3)",
+        again="{state} = {state} - {state}.sigmoid()\n        {state} = {update}",
+    ),
     "a global": ("mem", GLOBAL),
 }
 
@@ -120,6 +136,16 @@ def test_it_is_cut_where_no_step_learns_otherwise(home: str) -> None:
 @pytest.mark.parametrize("loop", ["time steps", "two calls"])
 def test_a_membrane_is_cut_behind_the_step(loop: str) -> None:
     verdict = check({"main.py": program("an attribute", UPDATES[0], loop)})
+    assert verdict.after is not None
+    assert "m.mem = m.mem.detach()" in verdict.after["main.py"]
+    assert "self.mem.detach()" not in verdict.after["main.py"]
+    assert verdict.violations == []
+
+
+@pytest.mark.parametrize("loop", ["time steps", "a comprehension"])
+def test_a_membrane_that_fires_is_cut_behind_the_step(loop: str) -> None:
+    # the statement that stores it last reads another's value, and what it stores goes on within the step
+    verdict = check({"main.py": program("what is taken off again", UPDATES[0], loop)})
     assert verdict.after is not None
     assert "m.mem = m.mem.detach()" in verdict.after["main.py"]
     assert "self.mem.detach()" not in verdict.after["main.py"]

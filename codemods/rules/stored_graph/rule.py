@@ -153,7 +153,7 @@ class StoredGraph(Rule):
         reads = reads_in(ledger, carry.old, statement)
         edits: list[tuple[str, Edit]] | None
         noted = [carry]
-        if goes_on_in_its_step(ledger, statement):
+        if goes_on_in_its_step(ledger, carries, statement):
             # A membrane over several time steps: its own step learns through what is read there.
             edits, where = detaching(ledger.trace, carries), "where the step ends, because this step goes on with it"
             noted = carries

@@ -97,29 +97,40 @@ def _graph_asked(node: Node, since: int = 0) -> bool:
 
 
 def used_through(ledger: Ledger, carry: Carry) -> bool:
-    """Whether its own step reads the stored value back and back-propagates it."""
+    """Whether its own step reads a stored value back and back-propagates it: the one that is carried, or one that the
+    same statement stored there in an earlier turn or call of the step."""
     store = carry.store
     walks = [
         w
         for w in ledger.trace.walks
         if w.place.clock > store.clock and w.place.clock < carry.reading.place.clock and not crossed(store, w.place)
     ]
-    if not walks:
-        return False
     wanted = {carry.old} | set(reach([carry.old])) if carry.old.kind is NodeKind.PHI else {carry.old}
     wanted |= _joined_with(carry.old)
-    for node in wanted:
-        for reading in ledger.readings_of.get(node, ()):
-            if not store.clock <= reading.place.clock < walks[-1].place.clock:
-                continue
-            if reading.place.clock == store.clock and reading.place.statement is store.statement:
-                # the container is read to be written to
-                continue
-            if crossed(store, reading.place) is carry.loop:
-                continue
-            same = reading.carrier == carry.carrier or carry.carrier.owner in reading.containers
-            if same and any(node in w.seen for w in walks) and not _other_key(store, reading.place):
-                return True
+    if walks and any(_read_back(ledger, carry, node, store, walks) for node in wanted):
+        return True
+    before = [(p, n) for p, n in ledger.stored_in.get(carry.carrier, ()) if p.statement is store.statement]
+    for place, node in before:
+        # only what no backward has come to yet when it is read belongs to the same step
+        first = next((w for w in ledger.trace.walks if w.place.clock > place.clock and node in w.seen), None)
+        if first is not None and _read_back(ledger, carry, node, place, [first]):
+            return True
+    return False
+
+
+def _read_back(ledger: Ledger, carry: Carry, node: Node, store: Place, walks: list[Walk]) -> bool:
+    """Whether what was stored is read by where it was stored, between that moment and the last of walks over it."""
+    for reading in ledger.readings_of.get(node, ()):
+        if not store.clock <= reading.place.clock < walks[-1].place.clock:
+            continue
+        if reading.place.clock == store.clock and reading.place.statement is store.statement:
+            # the container is read to be written to
+            continue
+        if crossed(store, reading.place) is carry.loop:
+            continue
+        same = reading.carrier == carry.carrier or carry.carrier.owner in reading.containers
+        if same and any(node in w.seen for w in walks) and not _other_key(store, reading.place):
+            return True
     return False
 
 
@@ -148,9 +159,9 @@ def _joined_with(node: Node) -> set[Node]:
     return found
 
 
-def goes_on_in_its_step(ledger: Ledger, statement: ast.stmt) -> bool:
-    """Whether a statement also takes its own value of an earlier turn or call that no backward has come to yet, and one
-    does later: where the old value is cut there, the step that made it learns otherwise."""
+def goes_on_in_its_step(ledger: Ledger, carries: list[Carry], statement: ast.stmt) -> bool:
+    """Whether a statement also takes its own value of an earlier turn or call, or what is carried, where no backward has
+    come to that yet, and one does later: where the old value is cut there, the step that made it learns otherwise."""
     first: dict[Node, int] = {}
     for walk in ledger.trace.walks:
         for node in walk.seen:
@@ -163,7 +174,13 @@ def goes_on_in_its_step(ledger: Ledger, statement: ast.stmt) -> bool:
             earlier = made.frame is not taken.frame or made.loops != taken.loops
             if earlier and made.statement is statement and first.get(old, -1) > child.birth:
                 return True
-    return False
+    carriers = {carry.carrier for carry in carries}
+    return any(
+        first.get(node, -1) > reading.place.clock
+        for reading in ledger.trace.readings
+        if reading.place.statement is statement and reading.carrier in carriers
+        for node in reading.nodes
+    )
 
 
 def _taken(node: Node) -> Iterator[Node]:
