@@ -27,7 +27,7 @@ from codemods.proofs.bindings import bound_at, contents, held, kinds
 from codemods.proofs.carried import Carry
 from codemods.proofs.turns import crossed
 from codemods.source import walking
-from codemods.terms.edits import AddHelper, Edit, InsertStatements
+from codemods.terms.edits import AddHelper, Edit, InsertStatements, WrapExpression
 from codemods.terms.spans import Span
 
 _HELPER = """def detach_state(state):
@@ -54,6 +54,10 @@ def detaching(trace: Trace, carries: list[Carry], style: str = "state") -> list[
         if found is None:
             return None
         path, anchor, line, helps = found
+        wrapped = _where_it_is_stored(carry, path, anchor, line)
+        if wrapped is not None:
+            edits += [wrapped] if wrapped not in edits else []
+            continue
         known = lines.setdefault((path, anchor), [])
         if line not in known:
             known.append(line)
@@ -88,9 +92,14 @@ def _cut(trace: Trace, carry: Carry, style: str) -> tuple[str, Span, str, bool] 
         if anchor is None or path is None:
             continue
         file = place.frame.file
+        stored = _stored_behind(carry, place.frame, anchor)
+        anchor = stored or anchor
         if not bound_at(file, anchor, path.partition(".")[0]):
             continue
         moments = _moments(trace, carry, place.frame)
+        if stored is not None:
+            # what is there when the first step ends is not what is stored
+            moments = [(walk, frame) for walk, frame in moments if walk.place.clock > carry.store.clock]
         before = [held(path, frame, walk.cells) for walk, frame in moments]
         if any(values is None for values in before):
             # somewhere the step ends before there is anything to detach
@@ -106,6 +115,30 @@ def _cut(trace: Trace, carry: Carry, style: str) -> tuple[str, Span, str, bool] 
         if made is not None:
             return (file.path, file.span(anchor), *made)
     return None
+
+
+def _stored_behind(carry: Carry, frame: Frame, anchor: ast.stmt) -> ast.stmt | None:
+    """The statement of ``frame`` that stores what is carried, or contains what does, behind the end of the step."""
+    file = frame.file
+    store = next((outer.statement for outer in carry.store.chain() if outer.frame is frame), None)
+    while store is not None and not _siblings(file, anchor, store):
+        outer = file.parent(store)
+        store = outer if isinstance(outer, ast.stmt) else None
+    behind = store is not None and (store.lineno, store.col_offset) > (anchor.lineno, anchor.col_offset)
+    return store if behind else None
+
+
+def _where_it_is_stored(carry: Carry, path: str, anchor: Span, line: str) -> tuple[str, Edit] | None:
+    """The edit of the very value that is stored, in place of a ``line`` behind it that would detach it."""
+    statement, file = carry.store.statement, carry.store.frame.file
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    if (file.path, file.span(statement)) != (path, anchor):
+        return None
+    target = ast.unparse(statement.targets[0])
+    if line != f"{target} = {target}.detach()":
+        return None
+    return path, WrapExpression(file.span(statement.value), "", ".detach()")
 
 
 def _moments(trace: Trace, carry: Carry, frame: Frame) -> list[tuple[Walk, Frame]]:

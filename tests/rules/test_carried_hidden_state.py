@@ -755,3 +755,91 @@ def test_the_message_names_the_state_as_one_types_it(tmp_path: Path, begun: str,
     )
     (finding,) = findings(tmp_path, program, "carried-hidden-state")
     assert finding.message.startswith(f"the state `{name}` goes")
+
+
+# a state that gets its name behind the step
+
+BEHIND = """
+import torch
+from torch import nn
+
+cell, head = nn.{cell}(4, 8), nn.Linear(8, 2)
+opt = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.1)
+state = {begin}
+for x in torch.randn(90, 3, 4):
+    new = cell(x, state)
+    loss = head({out}).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    {store}
+"""
+
+TAKEN_OVER = {
+    "under a plain name": ("GRUCell", "None", "new", "state = new", "state = new.detach()"),
+    "from zeros": ("GRUCell", "torch.zeros(3, 8)", "new", "state = new", "state = new.detach()"),
+    "beside something else": (
+        "GRUCell",
+        "None",
+        "new",
+        "state, last = new, x",
+        "state, last = new, x\n    state = state.detach()",
+    ),
+    "two tensors": (
+        "LSTMCell",
+        "None",
+        "new[0]",
+        "state = new",
+        "state = new\n    state = tuple(h.detach() for h in state)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TAKEN_OVER)
+def test_a_state_that_is_taken_over_behind_the_step_is_cut_there(name: str, tmp_path: Path) -> None:
+    cell, begin, out, store, after = TAKEN_OVER[name]
+    program = BEHIND.format(cell=cell, begin=begin, out=out, store=store)
+    assert mended(tmp_path, program, RULE) == program.replace(store, after)
+
+
+def test_a_state_that_a_method_takes_over_is_cut_behind_its_call(tmp_path: Path) -> None:
+    program = """
+import torch
+from torch import nn
+
+class Learner:
+    def __init__(self):
+        self.cell, self.state = nn.GRUCell(4, 8), None
+        self.opt = torch.optim.SGD(self.cell.parameters(), lr=0.1)
+
+    def keep(self, new):
+        self.state = new
+
+    def step(self, x):
+        new = self.cell(x, self.state)
+        self.opt.zero_grad()
+        new.pow(2).mean().backward()
+        self.opt.step()
+        self.keep(new)
+
+learner = Learner()
+for x in torch.randn(90, 3, 4):
+    learner.step(x)
+"""
+    after = "        self.keep(new)\n        self.state = self.state.detach()\n"
+    assert mended(tmp_path, program, RULE) == program.replace("        self.keep(new)\n", after)
+
+
+@pytest.mark.parametrize(
+    "store",
+    ["state = new.detach()", "state = new.data", "state = None", "with torch.no_grad():\n        state = new * 1.0"],
+)
+def test_a_state_that_is_cut_behind_the_step_is_left_alone(store: str, tmp_path: Path) -> None:
+    program = BEHIND.format(cell="GRUCell", begin="None", out="new", store=store)
+    assert findings(tmp_path, program, RULE, STORED) == []
+
+
+@pytest.mark.parametrize("store", ["if loss > 1:\n        state = new", "state = new if len(x) > 3 else None"])
+def test_a_state_that_is_taken_over_in_some_turns_is_not_cut(store: str, tmp_path: Path) -> None:
+    program = BEHIND.format(cell="GRUCell", begin="None", out="new", store=store)
+    assert mended(tmp_path, program, RULE, STORED) == program

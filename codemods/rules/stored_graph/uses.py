@@ -160,8 +160,8 @@ def _joined_with(node: Node) -> set[Node]:
 
 
 def goes_on_in_its_step(ledger: Ledger, carries: list[Carry], statement: ast.stmt) -> bool:
-    """Whether a statement also takes its own value of an earlier turn or call, or what is carried, where no backward has
-    come to that yet, and one does later: where the old value is cut there, the step that made it learns otherwise."""
+    """Whether a statement also takes its own value of an earlier turn or call, or what is carried, where no backward
+    has come to that yet, and one does later: where the old value is cut there, its step learns otherwise."""
     first: dict[Node, int] = {}
     for walk in ledger.trace.walks:
         for node in walk.seen:

@@ -1,4 +1,5 @@
-"""What the next turn computes with: a loss, what is built when it is first asked for. And graphs that a hook walks."""
+"""What the next turn computes with: a loss, a state, what is built when it is first asked for. And graphs that a hook
+walks."""
 
 from __future__ import annotations
 
@@ -99,5 +100,86 @@ def walked_by_a_hook(s: Sketch) -> Turn:
     )
     s.add("forward", s.choices.one(_HOOKS))
     s.add("forward", f"loss = {routes.reduced(s, 'out')}")
+    parts.update(s, "loss", [s.optimizer], [s.model])
+    return Turn("loss", "out")
+
+
+_STATES = (
+    ("nn.GRUCell(3, 4)", "torch.zeros(4, 4)", "new"),
+    ("nn.GRUCell(3, 4)", "None", "new"),
+    ("nn.LSTMCell(3, 4)", "None", "new[0]"),
+)
+"""The cell, the state it begins with, and what of its result the loss is computed from."""
+
+
+@task("taken over")
+def taken_over(s: Sketch) -> Turn:
+    """The state of a turn gets the name under which the next one reads it where the step is over."""
+    made, start, out = s.choices.one(_STATES)
+    cell, s.model = s.share("cell", made), s.share("readout", "nn.Linear(4, 2)")
+    s.forward = lambda x: f"{s.model}(F.pad({x}, (0, 1)))"
+    s.optimizer = parts.optimizer(s, cell, s.model)
+    state = s.share("state", start, held=True)
+    s.add("forward", f"new = {cell}(x, {state})\nout = {s.model}({out})\nloss = {routes.reduced(s, 'out')}")
+    parts.update(s, "loss", [s.optimizer], [cell, s.model])
+    kept = [
+        "{s} = new",
+        "{s} = new",
+        "{s}, _ = new, i",
+        "if i % 2 == 0:\n    {s} = new",
+        "{s} = new if i < 2 else None",
+    ]
+    if out == "new":
+        kept += ["{s} = new.detach()", "{s} = 0.5 * new", "{s} = (new.data)", "if loss < 1e9:\n    {s} = new"]
+    s.add("turn_end", s.choices.one(tuple(kept)).format(s=state))
+    return Turn("loss", "out")
+
+
+MEMBRANE = """
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+        self.charge = {start}
+
+    def begin(self):
+        self.charge = {start}
+
+    def forward(self, x):
+        self.charge = {update}
+        fired = torch.sigmoid(5 * (self.charge - 0.5))
+        self.charge = {reset}
+        return {result}
+"""
+
+
+@task("membrane")
+def membrane(s: Sketch) -> Turn:
+    """A neuron that charges over the time steps of a turn, and is discharged by what it gives."""
+    name, choices = s.fresh("Neuron"), s.choices
+    s.define(
+        MEMBRANE.format(
+            name=name,
+            start=choices.one(("0.0", "torch.zeros(4, 2)", "torch.zeros(1)")),
+            update=choices.one(("0.9 * self.charge + self.layer(x)", "torch.tanh(self.charge + self.layer(x))")),
+            reset=choices.one(("self.charge - 0.5 * fired", "self.charge * (1 - fired)", "self.charge - fired.detach()",
+                               "self.charge.detach() - fired")),
+            result=choices.one(("fired", "self.charge", "fired + self.charge")),
+        )
+    )  # fmt: skip
+    s.model = s.share("neuron", f"{name}()")
+    s.forward = lambda x: f"{s.model}({x})"
+    s.optimizer = parts.optimizer(s, s.model)
+    begin = choices.one(("", "", f"{s.model}.begin()", f"if i % 2 == 0:\n    {s.model}.begin()"))
+    if begin:
+        s.add("turn_start", begin)
+    line = choices.one(
+        (
+            "out = 0\nfor _ in range(3):\n    out = out + {f}",
+            "out = sum([{f} for _ in range(2)])",
+            "out = {f}\nout = {f}",
+        )
+    )
+    s.add("forward", f"{line.format(f=s.forward('x'))}\nloss = {routes.reduced(s, 'out')}")
     parts.update(s, "loss", [s.optimizer], [s.model])
     return Turn("loss", "out")
