@@ -44,6 +44,12 @@ class Carry:
     edges: set[tuple[Node, Node]] = field(default_factory=set)
     soon: frozenset[Node] = frozenset()
 
+    def add(self, other: Carry) -> None:
+        """Note what another pair of turns shows of the same value."""
+        self.edges |= other.edges
+        self.saving |= other.saving
+        self.graph |= other.graph
+
     @property
     def walked_in_some_turns(self) -> bool:
         """Whether the later backward stands under a condition that may change."""
@@ -111,10 +117,7 @@ class Ledger:
                 continue
             for carry in self._carried_into(walk):
                 key = (carry.carrier, id(carry.store.statement))
-                known = found.setdefault(key, carry)
-                known.edges |= carry.edges
-                known.saving |= carry.saving
-                known.graph |= carry.graph
+                found.setdefault(key, carry).add(carry)
         return list(found.values())
 
     @cached_property
@@ -144,9 +147,11 @@ class Ledger:
                     continue
                 if child.kind is NodeKind.PHI and not all(crossed(p.place, child.place) for p in child.parents):
                     continue
-                yield from self._carry(walk, again, child, old, loop)
+                yield from self.carry(walk, again, child, old, loop)
 
-    def _carry(self, walk: Walk, again: set[Node], child: Node, old: Node, loop: ast.AST) -> Iterator[Carry]:
+    def carry(self, walk: Walk, again: set[Node], child: Node, old: Node, loop: ast.AST) -> Iterator[Carry]:
+        """What carried ``old`` into the turn of ``loop`` that computes ``child`` of it; nothing where ``walk`` may not
+        go through a freed graph there."""
         sources = origins(old)
         if not sources or not all(crossed(o.place, child.place) for o in sources):
             return

@@ -46,7 +46,10 @@ _HELPER = """def detach_state(state):
 
 
 def detaching(trace: Trace, carries: list[Carry], style: str = "state") -> list[tuple[str, Edit]] | None:
-    """One statement each after the end of the step that detaches what is carried; None if it has no name there."""
+    """One statement each after the end of the step that detaches what is carried; None if it has no name there.
+
+    ``style`` is ``last`` for the newest element of a list, and ``any`` where the helper may get what nobody knows.
+    """
     lines: dict[tuple[str, Span], list[str]] = {}
     edits: list[tuple[str, Edit]] = []
     for carry in carries:
@@ -331,7 +334,7 @@ def _detached(path: str, carry: Carry, style: str, found: set[str], *, sure: boo
     if helps:
         # the helper asks for itself what it gets
         known = "unknown" not in kinds(value, cells) and not _others(value, cells)
-        return (line, True) if known else None
+        return (line, True) if known or style == "any" else None
     return (f"if {guard}:\n    {line}" if guard else line), False
 
 

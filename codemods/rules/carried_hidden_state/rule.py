@@ -10,6 +10,7 @@ from codemods.graph.model.nodes import Walk
 from codemods.graph.model.trace import Trace
 from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.carried_told import by_statement, too_late, trail
+from codemods.proofs.carried_unseen import presumed
 from codemods.proofs.detaching import detaching, stands_behind
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.proofs.paired_flags import Flag, flags, once, paired
@@ -17,7 +18,7 @@ from codemods.proofs.repackaging import broken_helpers
 from codemods.rules.base import Rule
 from codemods.rules.carried_hidden_state.fresh_state import fresh_state
 from codemods.rules.carried_hidden_state.one_sequence import continues_sequence
-from codemods.terms.edits import Edit
+from codemods.terms.edits import DropArgument, Edit
 from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.spans import Span
 
@@ -29,6 +30,8 @@ class _Site(enum.Enum):
     STATE = "state"
     SOMETIMES = "sometimes"
     """A state that only some paths carry on."""
+    PRESUMED = "presumed"
+    """A state that a module which cannot be seen may have cut."""
 
 
 class CarriedHiddenState(Rule):
@@ -46,11 +49,11 @@ class CarriedHiddenState(Rule):
 
     Left alone: state that is made fresh, reset or cut anywhere in the tree before it is read again; time steps inside
     one sequence, windows, several trials before one backward; one optimizer step per sequence with a backward for every
-    time step; state under ``no_grad``; whatever is carried without a graph (masks, indices); layers whose code cannot
-    be seen.
+    time step; state under ``no_grad``; whatever is carried without a graph (masks, indices).
 
     Advice: state that the iterations of a loop begin in two ways, as a condition says that changes with them, and that
-    only one of the two makes again or cuts.
+    only one of the two makes again or cuts; state that a model whose code cannot be seen gave and gets again, which it
+    may cut itself.
 
     Promise: repair, the original raises in its second step; ``behaviour`` where weights are updated through ``.data``
     and the retained graphs are really used again. Where the state was carried attached, what is learned from the first
@@ -90,6 +93,21 @@ class CarriedHiddenState(Rule):
             yield from self._observe(ledger, carries, together, places)
         for carries in by_statement(c for c in ledger.perhaps if ledger.recurrent(c)):
             yield from self._sometimes(ledger, carries)
+        for carries in by_statement(presumed(ledger)):
+            yield from self._presumed(ledger, carries)
+
+    def _presumed(self, ledger: Ledger, carries: list[Carry]) -> Iterator[Observation]:
+        cut, first = detaching(ledger.trace, carries, "any"), carries[0]
+        promises = [ledger.promise(carry) for carry in carries]
+        statement = first.store.statement
+        if cut and statement is not None and None not in promises:
+            drops = [(p, DropArgument(call, argument)) for p, _, call, argument in flags(ledger.surplus(carries))]
+            yield self.seen(
+                first.store.frame.file, statement, Shows.FAULT, _Site.PRESUMED, name=_spoken(carries),
+                goes="go" if len({c.carrier.name for c in carries}) > 1 else "goes",
+                promise=max((p for p in promises if p is not None), key=lambda p: p.rank),
+                cut=(*cut, *drops), retained=first.freed_by.retains is True, trail=trail(first),
+            )  # fmt: skip
 
     def _sometimes(self, ledger: Ledger, carries: list[Carry]) -> Iterator[Observation]:
         carries = [carry for carry in carries if ledger.promise(carry) is not None]
@@ -156,6 +174,9 @@ class CarriedHiddenState(Rule):
         for site in sites(observations, _Site.SOMETIMES):
             if (site.path, site.span) not in found:
                 found[(site.path, site.span)] = [self._sometimes_cut(site)]
+        for site in sites(observations, _Site.PRESUMED):
+            if (site.path, site.span) not in found and site.faulty:
+                found[(site.path, site.span)] = [self._presumed_cut(site)]
         yield from once(finding for mended in found.values() for finding in mended)
 
     def _sometimes_cut(self, site: Site) -> Finding:
@@ -168,6 +189,16 @@ class CarriedHiddenState(Rule):
             remedy = "detach it after that backward"
         message = f"{name} {goes} into the next step with the graph of this one{freed} {where}"
         return self.finding(site, message, remedy)
+
+    def _presumed_cut(self, site: Site) -> Finding:
+        facts = site.facts
+        freed = "" if facts["retained"] else ", which backward() has freed,"
+        message = (
+            f"{facts['name']} {facts['goes']} into the next step with the graph of this one{freed} unless the model, "
+            "whose code cannot be seen, cuts it"
+        )
+        edits = dict.fromkeys(edit for o in site.observations for edit in o.facts["cut"])
+        return self.finding(site, message, "detach it where the step ends", edits, likely=facts["promise"])
 
     def _mended(self, site: Site) -> Finding:
         name = site.facts["name"]

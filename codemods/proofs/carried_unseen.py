@@ -1,0 +1,34 @@
+"""Values that a module which cannot be seen gives in one step and gets in a later one: carried, if it does not cut
+them."""
+
+from __future__ import annotations
+
+from codemods.graph.model.kinds import NodeKind
+from codemods.graph.model.nodes import Carrier, Node
+from codemods.proofs.carried import Carry, Ledger
+from codemods.proofs.reach import opaque, reach
+from codemods.proofs.turns import crossed
+
+
+def presumed(ledger: Ledger) -> list[Carry]:
+    """What is walked again in a later turn if the module keeps the graph of what it gets, by what carried it."""
+    known = {(carry.carrier, id(carry.store.statement)) for carry in ledger.carries}
+    found: dict[tuple[Carrier, int], Carry] = {}
+    for walk in ledger.trace.walks:
+        again = {node for node, _ in walk.again}
+        for child in sorted(ledger.reached(walk) if again else (), key=lambda n: n.birth):
+            for old in child.parents if child.kind is NodeKind.MODULE and opaque(child) else ():
+                loop = None if old.leaf else crossed(old.place, child.place)
+                if loop is None or not _gave(child, old):
+                    continue
+                for carry in ledger.carry(walk, again, child, old, loop):
+                    key = (carry.carrier, id(carry.store.statement))
+                    if key not in known and not carry.walked_in_some_turns and not carry.read_in_some_turns:
+                        found.setdefault(key, carry).add(carry)
+    return list(found.values())
+
+
+def _gave(child: Node, old: Node) -> bool:
+    """Whether ``old`` comes out of a module with weights that ``child`` is computed with."""
+    weights = {parent for parent in child.parents if parent.leaf}
+    return any(n.kind is NodeKind.MODULE and not weights.isdisjoint(n.parents) for n in reach([old]))
