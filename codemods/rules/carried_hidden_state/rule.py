@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from codemods.graph.model.nodes import Walk
 from codemods.graph.model.trace import Trace
 from codemods.proofs.carried import Carry, Ledger
+from codemods.proofs.carried_perhaps import presumed
 from codemods.proofs.carried_told import by_statement, too_late, trail
-from codemods.proofs.carried_unseen import presumed
 from codemods.proofs.detaching import detaching, stands_behind
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.proofs.paired_flags import Flag, flags, once, paired

@@ -10,6 +10,7 @@ from codemods.graph.model.nodes import Carrier, Frame, Node, Place, Walk
 from codemods.graph.model.trace import GROWN, Accumulation, Reading, Storing, Trace
 from codemods.graph.model.values import Sequence, Tensor, nodes_of
 from codemods.proofs.carried import Carry, Ledger
+from codemods.proofs.carried_perhaps import stored_at_times
 from codemods.proofs.carried_told import by_statement, too_late, trail
 from codemods.proofs.detaching import detaching, stands_behind
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
@@ -77,7 +78,7 @@ class StoredGraph(Rule):
             return
         ledger = Ledger(trace)
         taken: set[int] = set()
-        others = [c for c in ledger.carries if not ledger.recurrent(c)]
+        others = [c for c in (*ledger.carries, *stored_at_times(ledger)) if not ledger.recurrent(c)]
         for carries in by_statement(others):
             for observation, statement in self._walked_again(ledger, carries):
                 taken.add(id(statement))

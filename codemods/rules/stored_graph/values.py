@@ -24,9 +24,15 @@ def stored_expression(ledger: Ledger, carry: Carry) -> ast.expr | None:
                 for part, expression in zip(target.elts, value.elts, strict=False):
                     if part is carry.store.node:
                         return expression
-            elif target is carry.store.node and len(targets) == 1 and isinstance(carry.reading.value, Tensor):
+            elif target is carry.store.node and len(targets) == 1 and _is_tensor(ledger, carry, value):
                 return value
     return None
+
+
+def _is_tensor(ledger: Ledger, carry: Carry, value: ast.expr) -> bool:
+    """Whether what a statement stores is proven to be a tensor: what is read later, or what it is read as there."""
+    stored = (r.value for r in ledger.readings_of.get(carry.old, ()) if r.place.node is value)
+    return isinstance(carry.reading.value, Tensor) or any(isinstance(one, Tensor) for one in stored)
 
 
 def simple_sum(statement: ast.stmt) -> bool:

@@ -1,0 +1,61 @@
+"""Values that one step may leave to the next: what a module that cannot be seen gives and gets again, and what a step
+stores under a condition."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.graph.model.kinds import NodeKind
+from codemods.graph.model.nodes import Carrier, Node
+from codemods.proofs.carried import Carry, Ledger
+from codemods.proofs.reach import opaque, reach
+from codemods.proofs.turns import crossed, every_turn
+
+
+def presumed(ledger: Ledger) -> list[Carry]:
+    """What is walked again in a later turn if the module keeps the graph of what it gets, by what carried it."""
+    known = {(carry.carrier, id(carry.store.statement)) for carry in ledger.carries}
+    found: dict[tuple[Carrier, int], Carry] = {}
+    for walk in ledger.trace.walks:
+        again = {node for node, _ in walk.again}
+        for child in sorted(ledger.reached(walk) if again else (), key=lambda n: n.birth):
+            for old in child.parents if child.kind is NodeKind.MODULE and opaque(child) else ():
+                loop = None if old.leaf else crossed(old.place, child.place)
+                if loop is None or not _gave(child, old):
+                    continue
+                for carry in ledger.carry(walk, again, child, old, loop):
+                    key = (carry.carrier, id(carry.store.statement))
+                    if key not in known and not carry.walked_in_some_turns and not carry.read_in_some_turns:
+                        found.setdefault(key, carry).add(carry)
+    return list(found.values())
+
+
+def stored_at_times(ledger: Ledger) -> list[Carry]:
+    """What some turns store behind their backward, or take away again, and all turns read and back-propagate: else a
+    number, or nothing, is there.
+
+    A turn that finds it walks the freed graph, whatever the condition says.
+    """
+    found: dict[tuple[Carrier, int], Carry] = {}
+    for walk in ledger.trace.walks:
+        again = {node for node, _ in walk.again}
+        for child in sorted(ledger.reached(walk) if again else (), key=lambda n: n.birth):
+            if child.kind is not NodeKind.PHI or child.certain or isinstance(child.place.statement, ast.If):
+                continue
+            loops = [None if old.leaf else crossed(old.place, child.place) for old in child.parents]
+            for old, loop in zip(child.parents, loops, strict=True):
+                if loop is None or None in loops:
+                    continue
+                for carry in ledger.carry(walk, again, child, old, loop):
+                    places = (walk.place, carry.freed_by.place, carry.reading.place)
+                    # what is stored before its step's backward may be meant to learn in it
+                    behind = carry.store.clock > carry.freed_by.place.clock
+                    if behind and all(every_turn(place, loop) for place in places):
+                        found.setdefault((carry.carrier, id(carry.store.statement)), carry).add(carry)
+    return list(found.values())
+
+
+def _gave(child: Node, old: Node) -> bool:
+    """Whether ``old`` comes out of a module with weights that ``child`` is computed with."""
+    weights = {parent for parent in child.parents if parent.leaf}
+    return any(n.kind is NodeKind.MODULE and not weights.isdisjoint(n.parents) for n in reach([old]))
