@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from codemods.batch.campaign.settings import Campaign, Repository, Runs
+from codemods.batch.campaign.settings import Campaign, Repository, Runs, is_version
 from codemods.batch.environments import interpreters
 from codemods.batch.errors import Exhausted, Failed, Refused
 from codemods.batch.git import Git
@@ -91,14 +91,15 @@ def plan(campaign: Campaign) -> list[dict[str, Any]]:
 
 def _tell_prospects(seen: list[tuple[dict[str, Any], Runs, tuple[Prospect, ...]]]) -> None:
     """Tell in each plan what its scripts lack; each interpreter is asked once for all."""
-    from verify.running.runner import lacking_modules
+    from verify.running.interpreter import lacking_modules
 
-    wanted: dict[str, set[str]] = {}
+    wanted: dict[tuple[str, str], set[str]] = {}
     for _, runs, found in seen:
-        wanted.setdefault(interpreters.of(runs), set()).update(name for one in found for name in one.modules)
-    lacking = {python: set(lacking_modules(python, names)) for python, names in wanted.items() if names}
+        asked = interpreters.of(runs), runs.image
+        wanted.setdefault(asked, set()).update(name for one in found for name in one.modules)
+    lacking = {asked: set(lacking_modules(asked[0], names, asked[1])) for asked, names in wanted.items() if names}
     for told, runs, found in seen:
-        left = without(found, lacking.get(interpreters.of(runs), set()) - _brought(runs))
+        left = without(found, lacking.get((interpreters.of(runs), runs.image), set()) - _brought(runs))
         told["lacks"] = [{"command": one.command, "what": one.text()} for one in left if one.text()]
         if left:
             # Of the best script: the others are tried after it.
@@ -112,7 +113,7 @@ def _brought(runs: Runs) -> set[str]:
     """The modules that the campaign's requirements bring; what a repository requires itself is seen when it is run."""
     from verify.running.missing import PACKAGES
 
-    bare = interpreters.is_version(runs.python)
+    bare = is_version(runs.python)
     if not (runs.requirements or bare):
         return set()
     from codemods.batch.environments.environments import names_of
@@ -231,8 +232,17 @@ def plan_text(campaign: Campaign, plans: list[dict[str, Any]], *, verbose: bool 
         f"publish requires: {publish.require}; to {publish.remote or 'where each came from'}; "
         f"{'draft pull requests' if publish.draft else 'pull requests'} by {publish.client}",
         *["what each repository requires itself is installed first, as far as it can be had"] * own,
+        *map(_image_line, dict.fromkeys(one.runs.image for one in campaign.repositories if one.runs.image)),
     ]
     return "\n\n".join("\n".join(block) for block in (lines, seen, settings) if block) + "\n"
+
+
+def _image_line(image: str) -> str:
+    from verify.isolation import engines
+
+    engine = engines.find()
+    known = "" if engine.identity(image) else ", which is not here yet: run fetches it"
+    return f"runs in containers of {image}, by {engine.name}{known}"
 
 
 def _plan_lines(one: dict[str, Any]) -> list[str]:

@@ -121,6 +121,12 @@ Isolation = Annotated[
 ]
 
 
+Image = Annotated[
+    str | None,
+    h.run("--image", metavar="IMAGE", help="Run in containers of this image, by docker or podman."),
+]
+
+
 @dataclass(frozen=True)
 class TrialOptions(OptionGroup):
     """The options of ``apply --verify``: some of :class:`RunOptions`."""
@@ -130,6 +136,7 @@ class TrialOptions(OptionGroup):
     timeout: Timeout = None
     device: Device = None
     python: Python = None
+    image: Image = None
     stand_in: StandIn = None
     env: Env = None
     expose: Expose = None
@@ -144,6 +151,7 @@ class RunOptions(OptionGroup):
     timeout: Timeout = None
     device: Device = None
     python: Python = None
+    image: Image = None
     stand_in: StandIn = None
     no_data: NoData = False
     memory: Memory = None
@@ -232,7 +240,7 @@ def settings_of(
     from verify.running.standins import parse
 
     try:
-        executable = defaults.interpreter(options.python, Path.cwd()) if options.python else sys.executable
+        executable = _interpreter(options)
     except VerifyError as error:
         raise UserError(f"--python {error}") from None
     variables = defaults.variables(options.env or (), os.environ)
@@ -248,6 +256,7 @@ def settings_of(
         seed=options.seed,
         device=require_choice("--device", options.device or "auto", DEVICES),
         python=executable,
+        image=options.image or "",
         memory=_size("--memory", options.memory),
         memory_limit=_size("--memory-limit", options.memory_limit),
         disk=_size("--disk", options.disk) or defaults.DISK,
@@ -262,6 +271,15 @@ def settings_of(
         expose=exposed,
         shapes=shapes,
     )
+
+
+def _interpreter(options: RunOptions) -> str:
+    """What runs the user's program; raises :class:`verify.errors.VerifyError` for a file that is not there."""
+    from verify.running.settings import PYTHON_OF_IMAGES, interpreter
+
+    if options.image:
+        return options.python or PYTHON_OF_IMAGES
+    return interpreter(options.python, Path.cwd()) if options.python else sys.executable
 
 
 def masked_words(words: Sequence[str], env: Sequence[str] | None = None) -> list[str]:

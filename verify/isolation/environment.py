@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 
@@ -25,6 +26,8 @@ _NAMES = _words(
     CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH CC CXX MAX_JOBS NO_COLOR SOURCE_DATE_EPOCH
     """
 )
+#: Of these, what says who and where this is, besides paths.
+_OF_HERE = _words("PATH USER LOGNAME HOSTNAME TERM CONDA_DEFAULT_ENV PYENV_VERSION")
 #: Of locales, Python, torch and the libraries under it that compute.
 _FAMILIES = re.compile(
     r"PYTHON\w*|(LC|TORCH|PYTORCH|TORCHINDUCTOR|TORCHDYNAMO|TRITON|ATEN|TRANSFORMERS|CUDA|CUDNN|CUBLAS|CUBLASLT|NVIDIA"
@@ -33,11 +36,16 @@ _FAMILIES = re.compile(
 )
 
 
-def passed(given: Mapping[str, str], named: Mapping[str, str]) -> dict[str, str]:
-    """Return what a run gets of the environment ``given``, and ``named``, which the user has named, on top."""
+def passed(given: Mapping[str, str], named: Mapping[str, str], *, elsewhere: bool = False) -> dict[str, str]:
+    """Return what a run gets of the environment ``given``, and ``named``, which the user has named, on top.
+
+    ``elsewhere``: in a container, where paths of this machine lead nowhere, and there is another user.
+    """
     allowed = {
         name: value
         for name, value in given.items()
-        if (name in _NAMES or _FAMILIES.fullmatch(name)) and not (has_secret_name(name) or looks_secret(value))
+        if (name in _NAMES or _FAMILIES.fullmatch(name))
+        and not (has_secret_name(name) or looks_secret(value))
+        and not (elsewhere and (name in _OF_HERE or any(map(os.path.isabs, value.split(os.pathsep)))))
     }
     return {**allowed, **named}

@@ -15,7 +15,8 @@ from types import TracebackType
 
 from verify.isolation.environment import passed
 
-_LAUNCHER = Path(__file__).with_name("launcher")
+#: What an interpreter executes to be one.
+LAUNCHER = Path(__file__).with_name("launcher")
 # Beyond a run's own limit: to copy a tree before it, and to remove what it wrote afterwards.
 _PATIENCE = 300.0
 _FAREWELL = 30.0
@@ -28,18 +29,19 @@ class LauncherFailed(Exception):
 class Launched:
     """A started launcher; as a context manager it is gone in the end, and so is all that it started.
 
-    ``locks`` are handles that it keeps open, so that folders count as used for as long as it lives.
+    ``locks`` are handles that it keeps open, so that folders count as used for as long as it lives. ``within`` is the
+    command that starts it elsewhere, with its own streams; that gets the environment as it is.
     """
 
-    def __init__(self, locks: Sequence[int]) -> None:
+    def __init__(self, locks: Sequence[int], within: Sequence[str] = ()) -> None:
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  closed in __exit__
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(_LAUNCHER)],
+            within or [sys.executable, "-I", "-S", str(LAUNCHER)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._complaints,
             # What runs next to it can read the environment that a process was started with.
-            env=passed(os.environ, {}),
+            env=None if within else passed(os.environ, {}),
             start_new_session=True,
             pass_fds=list(locks),
             bufsize=0,

@@ -42,6 +42,9 @@ class Workspace:
     where the tree is seen elsewhere they take turns.
     """
 
+    #: Whether programs get the environment of their launcher below their own, as that of an image.
+    _inherits = False
+
     def __init__(self, root: Path, *, mode: Mode = "auto") -> None:
         """Raises NotADirectoryError for ``root`` that is no folder, Unavailable for a ``mode`` that cannot be had."""
         self.original = Path(os.path.realpath(root))
@@ -147,9 +150,12 @@ class Workspace:
                 answer["seconds"],
                 answer["peak"],
                 answer["output"],
-                _describe(self.mode, answer["got"], network=limits.network),
+                self._described(answer["got"], limits),
                 (*self.notes, *answer["notes"]),
             )
+
+    def _described(self, got: Mapping[str, bool], limits: Limits) -> str:
+        return _describe(self.mode, got, network=limits.network)
 
     @property
     def _moved(self) -> bool:
@@ -264,6 +270,7 @@ class Workspace:
             "folders": [str(folder.path) for folder in self._folders[: 1 if self.mode == "copy" else None]],
             "run": run,
             "network": limits.network,
+            "inherits": self._inherits,
             "limits": {
                 "seconds": limits.seconds,
                 "memory": limits.memory_bytes,
@@ -272,7 +279,7 @@ class Workspace:
             },
         }
         try:
-            with Launched([folder.lock for folder in self._folders]) as launched, self._known(launched):
+            with self._launcher(fields["shared"], drawn, limits) as launched, self._known(launched):
                 answer: dict[str, Any] = json.loads(launched.ask(json.dumps(request), limits.seconds))
         except LauncherFailed as error:
             return {
@@ -285,6 +292,10 @@ class Workspace:
                 "got": self._got(),
             }
         return answer
+
+    def _launcher(self, shared: str, drawn: Veil, limits: Limits) -> Launched:
+        """Start a launcher, whose program may write to ``shared`` (empty for none)."""
+        return Launched([folder.lock for folder in self._folders])
 
 
 def _describe(mode: str, got: Mapping[str, bool], *, network: bool) -> str:

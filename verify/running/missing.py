@@ -217,7 +217,7 @@ def advice(
     elif piece.kind == MODULE and top not in modules:
         modules.insert(0, top if lacks([top]) else piece.name)
     if modules:
-        said.append(_of_modules(modules, settings.python))
+        said.append(_of_modules(modules, settings))
     if piece.kind == ARGUMENT:
         said.append(f"give the arguments that it asks for after --: {piece.name}")
     elif arguments:
@@ -245,9 +245,12 @@ def _of_another_python(name: str, command: Command, python: str) -> str:
     )
 
 
-def _of_modules(names: Sequence[str], python: str) -> str:
+def _of_modules(names: Sequence[str], settings: Settings) -> str:
     packages = [PACKAGES.get(name, name.replace("_", "-")) for name in names]
     several = "modules" if len(names) > 1 else "the module"
+    python = settings.python
+    if settings.image:
+        return f"the image {settings.image} lacks {several} {', '.join(names)}: take one that has {', '.join(packages)}"
     install = shlex.join([python, "-m", "pip", "install", *packages])
     return (
         f"{python} lacks {several} {', '.join(names)}: {install} (a package may have another name), "

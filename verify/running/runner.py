@@ -21,11 +21,13 @@ from codemods.source.files import SourceFile
 from codemods.source.secrets import Secrets
 from codemods.source.targets import read_targets
 from verify.errors import OutOfTime, VerifyError
-from verify.isolation import Ending, Execution, Limits, Place, Unavailable, View, Workspace, view
+from verify.isolation import Ending, Execution, Limits, Place, Unavailable, View, Workspace, engines, view
+from verify.isolation.container import Container
 from verify.isolation.environment import passed
 from verify.measured.reading import read_records
 from verify.measured.records import Record
 from verify.measured.results import STOPPED, Outcome, Run
+from verify.running import interpreter
 from verify.running.missing import Instead
 from verify.running.notebooks import RUNNER, RunnableNotebook
 from verify.running.rewriting import below
@@ -37,47 +39,8 @@ GRACE = 10.0
 _PAUSES = (1.0, 4.0)
 """Seconds to wait before a program runs again whose port was taken."""
 
-# Without importing torch, which takes seconds, and in words that any Python 3 knows.
-_QUESTION = """
-import importlib.util, sys
-version = ""
-if importlib.util.find_spec("torch") is not None:
-    version = "unknown"
-    try:
-        from importlib.metadata import version as of
-        version = of("torch")
-    except Exception:
-        pass
-print("%d.%d;%s" % (sys.version_info[0], sys.version_info[1], version))
-"""
-_LACKING = """
-    try:
-        if importlib.util.find_spec(name) is None:
-            found.append(name)
-    except (ImportError, ValueError):
-        pass
-print(json.dumps(found))
-"""
 OLDEST_PYTHON = (3, 8)
 OLDEST_TORCH = (2, 0)
-
-
-def lacking_modules(python: str, names: Collection[str]) -> list[str]:
-    """Which of these top-level modules the interpreter ``python`` lacks; none where it does not answer."""
-
-    def ask(question: str, seconds: float) -> subprocess.CompletedProcess[str]:
-        words = [python, "-c", question]
-        return subprocess.run(words, capture_output=True, text=True, timeout=seconds, cwd=os.sep, check=False)
-
-    return _lacking(ask, names)
-
-
-def _lacking(ask: Callable[[str, float], subprocess.CompletedProcess[str]], names: Collection[str]) -> list[str]:
-    question = f"import importlib.util, json\nfound = []\nfor name in {sorted(names)!r}:" + _LACKING
-    try:
-        return list(json.loads(ask(question, 60).stdout.splitlines()[-1]))
-    except (OSError, ValueError, IndexError, subprocess.TimeoutExpired):
-        return []
 
 
 @dataclass(frozen=True)
@@ -129,11 +92,18 @@ class Runner:
 
     def __enter__(self) -> Runner:
         try:
-            self._workspace = self._make_place(self.root, mode=self.settings.isolation)
+            self._workspace = self._made_place()
         except (Unavailable, OSError) as error:
             raise VerifyError(f"cannot isolate a run: {error}") from None
         self._folder = tempfile.TemporaryDirectory(prefix="codemod-verify-", ignore_cleanup_errors=True)
         return self
+
+    def _made_place(self) -> Place:
+        settings = self.settings
+        if not settings.image:
+            return self._make_place(self.root, mode=settings.isolation)
+        cuda = settings.device == "cuda"
+        return Container(self.root, image=settings.image, python=settings.python, devices=cuda, mode=settings.isolation)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -155,22 +125,32 @@ class Runner:
 
         Raises :class:`VerifyError` for one that is not there or cannot be executed.
         """
-        python = self.settings.python
+        python = self._interpreter
         try:
-            answer = self._ask(_QUESTION, 60)
+            answer = self._ask(interpreter.VERSIONS, 60)
             version, torch = answer.stdout.strip().split(";")
         except OSError as error:
             raise VerifyError(f"{python}: {(error.strerror or str(error)).lower()}") from None
+        except engines.NoContainers as error:
+            raise VerifyError(str(error)) from None
         except subprocess.TimeoutExpired as error:
             return f"{python} cannot be run as a Python interpreter: {error}"
         except ValueError:
             return f"{python} cannot be run as a Python interpreter: {answer.stderr.strip()[-200:] or 'no answer'}"
         if not torch:
-            return f"{python} has no torch: choose an interpreter that has it with --python"
+            other = "an image" if self.settings.image else "an interpreter"
+            option = "--image" if self.settings.image else "--python"
+            return f"{python} has no torch: choose {other} that has it with {option}"
         for name, found, oldest in (("Python", version, OLDEST_PYTHON), ("torch", torch, OLDEST_TORCH)):
             if _numbers(found) < oldest:
                 return f"{python} has {name} {found}; {name} {'.'.join(map(str, oldest))} or newer is needed"
         return self._no_device() if self.settings.device == "cuda" else ""
+
+    @property
+    def _interpreter(self) -> str:
+        """What people call it."""
+        settings = self.settings
+        return f"{settings.python} of the image {settings.image}" if settings.image else settings.python
 
     def sources(self, exclude: Sequence[str] = ()) -> list[SourceFile]:
         """The files of the tree that can be read, as they were when somebody asked first."""
@@ -180,19 +160,18 @@ class Runner:
         return self._sources[known]
 
     def _ask(self, question: str, seconds: float) -> subprocess.CompletedProcess[str]:
-        """Have the chosen interpreter answer, outside of the tree: nothing is isolated yet.
+        return interpreter.answer(self._python, self.settings.image, question, seconds)
 
-        Python looks for modules in the folder in which it is started, also where ``PYTHONPATH`` contains a dot.
-        """
+    @property
+    def _python(self) -> str:
         python = self.settings.python
-        if os.path.dirname(python):
-            python = os.path.join(os.path.abspath(self.root), python)
-        return subprocess.run(
-            [python, "-c", question], capture_output=True, text=True, timeout=seconds, cwd=os.sep, check=False
-        )
+        bare = self.settings.image or not os.path.dirname(python)
+        return python if bare else os.path.join(os.path.abspath(self.root), python)
 
     def _needed(self) -> tuple[str, ...]:
         """The folders of the interpreter and its packages; nothing where it does not answer."""
+        if self._places is None and self.settings.image:
+            self._places = ()
         if self._places is None:
             try:
                 self._places = tuple(json.loads(self._ask(view.QUESTION, 60).stdout.splitlines()[-1]))
@@ -203,7 +182,7 @@ class Runner:
     def lacks(self, names: Collection[str]) -> list[str]:
         """Which of these top-level modules the interpreter lacks, the tree left aside; none where it does not
         answer."""
-        return _lacking(self._ask, names)
+        return interpreter.lacking_modules(self._python, names, self.settings.image)
 
     def _no_device(self) -> str:
         try:
@@ -321,7 +300,7 @@ class Runner:
         return word
 
     def _environment(self, config: Path) -> dict[str, str]:
-        environment = passed(os.environ, self.settings.environment)
+        environment = passed(os.environ, self.settings.environment, elsewhere=bool(self.settings.image))
         paths = [str(BOOT), environment.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
         environment["CODEMOD_PROBE"] = str(config)

@@ -18,6 +18,8 @@ STEPS = 20
 #: By shapes alone: the second step is the first that can walk a graph again.
 STEPS_BY_SHAPES = 2
 TIMEOUT = 120.0
+#: The interpreter of an image where nobody names one.
+PYTHON_OF_IMAGES = "python3"
 DISK = 2 << 30
 #: Relative to the largest magnitude beside it: float32 rounds at 6e-8, and a few steps of training amplify that.
 TOLERANCE = 1e-3
@@ -29,8 +31,9 @@ class Settings:
 
     ``steps`` are optimizer steps; ``batches`` is where every DataLoader stops (None: a quarter of the steps, so that
     validation is reached), 0 for no cap. ``timeout`` is in seconds for each run, ``memory`` and ``memory_limit`` (of
-    the CUDA device) and ``disk`` in bytes. ``python`` is the interpreter that has torch. ``device`` is auto, cpu or
-    cuda. ``isolation`` is auto, overlay or copy. ``stand_ins`` are what :func:`verify.running.standins.parse` returns.
+    the CUDA device) and ``disk`` in bytes. ``python`` is the interpreter that has torch; with an ``image`` they are run
+    in its containers, and it is one of the image. ``device`` is auto, cpu or cuda. ``isolation`` is auto, overlay or
+    copy. ``stand_ins`` are what :func:`verify.running.standins.parse` returns.
     ``environment`` are variables that runs get beside those that all runs get; ``expose`` are paths in the home folder
     (absolute) that they can read.
     ``reach`` is how many seconds may be spent on looking for runs that come to what the commands do not reach (None:
@@ -45,6 +48,7 @@ class Settings:
     threads: int = 1
     device: str = "auto"
     python: str = sys.executable
+    image: str = ""
     memory: int | None = None
     memory_limit: int | None = None
     disk: int = DISK

@@ -57,6 +57,14 @@ def _variables(value: Any) -> tuple[str, ...]:
     return texts(value)
 
 
+def _image(value: Any) -> str:
+    name = text(value)
+    # It is a word of a command line, among options.
+    if not re.fullmatch(r"[\w.:/@-]+", name, re.ASCII) or name.startswith("-"):
+        raise ValueError
+    return name
+
+
 def _table(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise TypeError
@@ -81,6 +89,7 @@ _RUN: Mapping[str, Key] = {
     "within": SECONDS,
     "device": one_of("auto", "cpu", "cuda"),
     "python": TEXT,
+    "image": Key("the name of a container's image", _image),
     "requirements": Key('the path of a file, or "own"', text),
     "memory": SIZE,
     "memory-limit": SIZE,

@@ -8,6 +8,7 @@ import hashlib
 import itertools
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -24,7 +25,13 @@ from codemods.source.toml import NotToml, read_toml
 
 #: What ``requirements`` says for those that each repository has itself.
 OWN = "own"
+_VERSION = re.compile(r"3\.\d{1,2}(\.\d{1,2})?")
 ARTIFACTS = ("patch", "markdown", "sarif")
+
+
+def is_version(python: str) -> bool:
+    """Whether ``python`` of a campaign is a version, such as ``3.10``, and no path or command."""
+    return _VERSION.fullmatch(python) is not None
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,8 @@ class Runs:
 
     ``commands`` are tried as they stand, each where its script exists; without any, up to ``entries`` entry scripts are
     looked for. ``folder`` is where commands are started, relative to the repository. ``requirements`` are lines as pip
-    takes them, for an environment that is made beside ``python``; ``own_requirements``: those of the repository.
+    takes them, for an environment that is made beside ``python``; ``own_requirements``: those of the repository;
+    ``image``: of the containers in which it is run, instead, with an interpreter of theirs.
     ``reach``: seconds in which a way is looked for to what the commands do not reach, None for verify's own choice;
     ``within``: seconds after which no run of the repository begins.
     """
@@ -48,6 +56,7 @@ class Runs:
     timeout: float = 120.0
     device: str = "auto"
     python: str = ""
+    image: str = ""
     memory: int | None = None
     memory_limit: int | None = None
     disk: int | None = None
@@ -307,7 +316,7 @@ def _patterns(texts: Sequence[str], base: Path) -> list[str]:
 
 
 #: Settings of later releases: where they are not used, what was done without them is not stale.
-_LATER = ("requirements", "own_requirements", "reach", "within")
+_LATER = ("image", "requirements", "own_requirements", "reach", "within")
 
 
 def _told(runs: Runs) -> dict[str, Any]:
@@ -324,6 +333,15 @@ def _placed(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
     if wanted:
         placed["own_requirements"] = wanted == OWN
         placed["requirements"] = () if wanted == OWN else _lines(base / os.path.expanduser(wanted))
+    if table.get("image"):
+        if wanted or is_version(python):
+            raise CampaignError(
+                "[verify]: image goes with neither requirements nor a version of python: its own are used"
+            )
+        # What a table further away says of an environment is set aside, as an image is by one that is nearer.
+        placed = {"python": "", "requirements": (), "own_requirements": False, **placed}
+    elif wanted or is_version(python):
+        placed.setdefault("image", "")
     if "expose" in table:
         placed["expose"] = tuple(os.path.abspath(base / os.path.expanduser(path)) for path in table["expose"])
     return placed

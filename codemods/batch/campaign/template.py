@@ -69,6 +69,7 @@ globs = [{globs}]   # the repositories among the folders that fit, such as "~/co
 # device = "auto"   # "cuda": on a cluster, runs ask for a GPU
 # requirements = "requirements.txt"   # uv makes an environment of these beside python; "own": of each one's own
 # python = ""       # the interpreter that has torch, by default the one that codemod runs in; "3.10": uv finds it
+# image = "acme/torch:2"   # instead: run in containers of this image, by docker or podman; python is one in it
 
 [steps]
 # Commands of your own, run in the sandbox on each repository that changes; their result stands in the request's text.

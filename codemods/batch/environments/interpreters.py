@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from codemods.batch.campaign.settings import Runs
+from codemods.batch.campaign.settings import Runs, is_version
 from codemods.batch.environments import environments, requirements
 from codemods.batch.errors import CampaignError, Failed
 from codemods.batch.sources import redact
 
-_VERSION = re.compile(r"3\.\d{1,2}(\.\d{1,2})?")
 _SECONDS = 60.0
-
-
-def is_version(python: str) -> bool:
-    """Whether ``python`` of a campaign is a version, such as ``3.10``, and no path or command."""
-    return _VERSION.fullmatch(python) is not None
 
 
 def of(runs: Runs) -> str:
     """The interpreter of ``runs`` without any environment. Raises :class:`CampaignError` where there is none."""
+    if runs.image:
+        from verify.running.settings import PYTHON_OF_IMAGES
+
+        return runs.python or PYTHON_OF_IMAGES
     return _found(runs.python) if is_version(runs.python) else runs.python or sys.executable
 
 
@@ -58,6 +55,8 @@ def ready(
     that is told. Raises :class:`Failed` where what the campaign requires cannot.
     """
     python = of(runs)
+    if runs.image:
+        return python, (f"environment: the image {runs.image}, {_fetched(runs.image, tell)}",)
     lines, told = required(runs, root, entries)
     if not lines:
         return python, ()
@@ -68,6 +67,20 @@ def ready(
             return python, (f"run without what it requires: {error}",)
         raise
     return made.python, tuple(f"environment: {text}" for text in (*told, *made.told))
+
+
+def _fetched(image: str, tell: Callable[[str], None]) -> str:
+    """The digest of ``image``, which is fetched where it is not here. Raises :class:`Failed`."""
+    from verify.isolation import engines
+
+    try:
+        engine = engines.find()
+        if not engine.identity(image):
+            tell("fetching its image")
+            engine.fetch(image)
+        return engine.identity(image)
+    except (engines.NoContainers, OSError, subprocess.TimeoutExpired) as error:
+        raise Failed(str(error)) from None
 
 
 @functools.cache

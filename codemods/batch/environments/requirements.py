@@ -35,8 +35,8 @@ def imported(root: Path, entries: Iterable[tuple[str, str]], python: str) -> tup
     """The packages of what the scripts of ``entries`` (command and folder) import and ``python`` lacks."""
     from verify.errors import VerifyError
     from verify.running.asking import wants_of
+    from verify.running.interpreter import lacking_modules
     from verify.running.missing import PACKAGES
-    from verify.running.runner import lacking_modules
     from verify.running.settings import entry_command
 
     modules: set[str] = set()

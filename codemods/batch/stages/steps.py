@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codemods.batch.campaign.settings import Runs, Steps
+from codemods.batch.environments import interpreters
 from codemods.batch.errors import Failed, Refused
 from codemods.reports._gfm import code
 
@@ -34,13 +35,13 @@ def run_steps(
     ``log`` is told how each ended, and what one printed that failed. Raises :class:`Refused` where one fails after
     rewriting that did not fail before, and :class:`Failed` where there is no sandbox.
     """
-    from verify.isolation import Limits, Unavailable, Workspace
+    from verify.isolation import Limits, Unavailable
 
     if not (steps.before or steps.after):
         return []
     limits = Limits(runs.timeout, memory=runs.memory, disk=runs.disk or Limits(0).disk)
     try:
-        with Workspace(root) as place, tempfile.TemporaryDirectory(prefix="codemod-steps-") as shared:
+        with _place(root, runs) as place, tempfile.TemporaryDirectory(prefix="codemod-steps-") as shared:
 
             def run(command: str, when: str, files: Mapping[str, bytes]) -> Result:
                 result, output = _run(place, command, when, files, runs, Path(shared), limits)
@@ -58,6 +59,15 @@ def run_steps(
         if one.when == "after" and one.why and one.command not in failed_before:
             raise Refused(f"after rewriting {one.command!r} {one.why}")
     return results
+
+
+def _place(root: Path, runs: Runs) -> Workspace:
+    from verify.isolation import Workspace
+    from verify.isolation.container import Container
+
+    if not runs.image:
+        return Workspace(root)
+    return Container(root, image=runs.image, python=interpreters.of(runs), devices=runs.device == "cuda")
 
 
 def told(results: Sequence[Result]) -> str:
@@ -82,8 +92,8 @@ def _run(
     from verify.isolation.environment import passed
     from verify.running.settings import variables
 
-    environment = passed(os.environ, variables(runs.env, os.environ))
-    if os.path.dirname(runs.python):
+    environment = passed(os.environ, variables(runs.env, os.environ), elsewhere=bool(runs.image))
+    if os.path.dirname(runs.python) and not runs.image:
         environment["PATH"] = os.pathsep.join((os.path.dirname(runs.python), environment.get("PATH", os.defpath)))
     folder = place.seen(place.original / runs.folder)
     done = place.execute(

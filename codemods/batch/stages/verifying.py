@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codemods.batch.artifacts import PULL_REQUEST
-from codemods.batch.campaign.settings import Campaign, Runs
+from codemods.batch.campaign.settings import Campaign, Runs, is_version
 from codemods.batch.carrying import encoded, shell
 from codemods.batch.environments import interpreters
 from codemods.batch.errors import CampaignError, Failed
@@ -133,6 +133,7 @@ def settings_of(runs: Runs) -> Settings:
         within=runs.within,
         device=runs.device,
         python=interpreters.of(runs),
+        image=runs.image,
         memory=runs.memory,
         memory_limit=runs.memory_limit,
         disk=runs.disk or defaults.DISK,
@@ -149,14 +150,17 @@ def require_for_runs(campaign: Campaign) -> None:
     from verify.running.settings import exposed, interpreter, variables
 
     runs = [one.runs for one in campaign.repositories if one.runs.run and not one.skip]
-    versions = [one for one in runs if interpreters.is_version(one.python)]
+    versions = [one for one in runs if is_version(one.python)]
     if versions or any(one.requirements or one.own_requirements for one in runs):
         from codemods.batch.environments.environments import require_uv
 
         require_uv()
     for one in versions:
         interpreters.of(one)
-    for python in dict.fromkeys(one.python for one in runs if one.python and one not in versions):
+    if any(one.image for one in runs):
+        _require_containers(campaign)
+    here = [one.python for one in runs if one.python and not one.image and one not in versions]
+    for python in dict.fromkeys(here):
         try:
             interpreter(python, campaign.file.parent)
         except VerifyError as error:
@@ -167,6 +171,15 @@ def require_for_runs(campaign: Campaign) -> None:
             exposed(one.expose, campaign.file.parent)
     except VerifyError as error:
         raise CampaignError(f"{campaign.file}: [verify]: {str(error).removeprefix('--')}") from None
+
+
+def _require_containers(campaign: Campaign) -> None:
+    from verify.isolation import engines
+
+    try:
+        engines.find()
+    except engines.NoContainers as error:
+        raise CampaignError(f"{campaign.file}: image in [verify]: no container can be had: {error}") from None
 
 
 def verdict_of(verification: Verification) -> str:

@@ -100,6 +100,13 @@ def test_all_is_named_together(tmp_path: Path) -> None:
     )
 
 
+def test_an_image_gets_no_packages(tmp_path: Path) -> None:
+    settings = Settings(python="python3", image="acme/torch:2")
+    assert advised(tmp_path, Piece(MODULE, "cv2"), "cv2", settings=settings) == (
+        "the image acme/torch:2 lacks the module cv2: take one that has opencv-python-headless",
+    )
+
+
 def test_a_launcher_of_another_python_is_told_from_the_one_with_torch(tmp_path: Path) -> None:
     command = Command(("bin/pytest", "tests/test_a.py"), tmp_path, "pytest tests/test_a.py", None)
     settings = Settings(python="/opt/python")

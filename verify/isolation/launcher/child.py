@@ -156,5 +156,5 @@ def _tell(report: int, event: dict[str, Any]) -> None:
 
 
 def reason(error: OSError) -> str:
-    what = f": {os.fsdecode(error.filename)}" if isinstance(error.filename, str | bytes) else ""
+    what = f": {os.fsdecode(error.filename)}" if isinstance(error.filename, (str, bytes)) else ""
     return f"{os.strerror(error.errno) if error.errno else error}{what}"

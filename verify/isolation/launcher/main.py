@@ -33,6 +33,7 @@ class Request:
     for overlays. ``folders`` are the caller's temporary folders, best first, ``run`` the name of the one to make in
     each. ``wanted`` are further places where a script writes, ``shared`` the folder that stays writable.
     ``hidden`` are folders that the program finds empty but for ``shown`` and ``exposed``, which it may not write.
+    ``inherits``: the program's environment is laid over the launcher's own.
     ``namespaces``, ``own_processes`` and ``landlock``: which means to use. ``changed`` maps paths relative to the tree
     to new contents.
     """
@@ -51,6 +52,7 @@ class Request:
     shown: Sequence[str]
     exposed: Sequence[str]
     network: bool
+    inherits: bool
     namespaces: bool
     own_processes: bool
     landlock: bool
@@ -221,8 +223,15 @@ class Run:
             readable = [*request.shown, *request.exposed, *writable]
             rules = landlock.Rules(writable, request.hidden, readable)
         return child.Program(
-            request.command, request.folder, request.environment, largest, processes.own_threads(), rules
+            request.command, request.folder, self._environment(), largest, processes.own_threads(), rules
         )
+
+    def _environment(self) -> Mapping[str, str]:
+        given = self.request.environment
+        if not self.request.inherits:
+            return given
+        paths = [place["PYTHONPATH"] for place in (given, os.environ) if place.get("PYTHONPATH")]
+        return {**os.environ, **given, **({"PYTHONPATH": os.pathsep.join(paths)} if paths else {})}
 
     def _clean(self) -> None:
         if self.box:

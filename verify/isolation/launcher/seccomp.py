@@ -96,7 +96,7 @@ def _filter(machine: int, sockets: tuple[int, ...], closed: tuple[int, ...], oth
     body += [(_LOAD, _FIRST, "", ""), (_EQUAL, 0, "allow", "rights")]
     errors = {"family": errno.EAFNOSUPPORT, "call": errno.ENOSYS, "rights": errno.EPERM}
     ends = {**{name: _RETURN_ERROR | error for name, error in errors.items()}, "allow": _RETURN_ALLOW}
-    places |= {name: len(body) + place for place, name in enumerate(ends)}
+    places.update({name: len(body) + place for place, name in enumerate(ends)})
     lines = [
         (code, *(places[to] - at - 1 if to else 0 for to in (then, other)), value)
         for at, (code, value, then, other) in enumerate(body)
