@@ -145,11 +145,10 @@ def _closed_to_us(error: OSError) -> str:
 def _own_error(error: Exception, *, verbose: bool) -> int:
     text = " ".join(str(error).split())
     complain(f"internal error, please report it: {type(error).__name__}: {text}")
-    if verbose:
-        for frame in traceback.extract_tb(error.__traceback__):
-            print(f"  in {frame.name}, {frame.filename}:{frame.lineno}", file=sys.stderr)
-    else:
-        print("  (-v says where)", file=sys.stderr)
+    frames = traceback.extract_tb(error.__traceback__)
+    # Not every command has -v: where it happened is told in any case.
+    for frame in frames if verbose else frames[-1:]:
+        print(f"  in {frame.name}, {frame.filename}:{frame.lineno}", file=sys.stderr)
     return TROUBLE
 
 

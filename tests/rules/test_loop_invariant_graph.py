@@ -188,6 +188,49 @@ HITS = {
             opt.step()
         """,
     ),
+    "an attribute of each of several modules": (
+        "repair",
+        """
+        class Scaled(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.raw = nn.Parameter(torch.zeros(4))
+                self.gate = torch.sigmoid(self.raw)  #
+
+            def forward(self, x):
+                return x * self.gate
+
+        layers = nn.ModuleList([Scaled() for _ in range(2)])
+        opt = torch.optim.SGD(layers.parameters(), lr=0.1)
+        for step in range(9):
+            z = x
+            for layer in layers:
+                z = layer(z)
+            opt.zero_grad()
+            z.mean().backward()
+            opt.step()
+        """,
+        """
+        class Scaled(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.raw = nn.Parameter(torch.zeros(4))
+
+            def forward(self, x):
+                self.gate = torch.sigmoid(self.raw)  #
+                return x * self.gate
+
+        layers = nn.ModuleList([Scaled() for _ in range(2)])
+        opt = torch.optim.SGD(layers.parameters(), lr=0.1)
+        for step in range(9):
+            z = x
+            for layer in layers:
+                z = layer(z)
+            opt.zero_grad()
+            z.mean().backward()
+            opt.step()
+        """,
+    ),
     "an attribute of a trainer": (
         "repair",
         """

@@ -85,7 +85,8 @@ class Move:
         inside |= {a.arg for a in walking.walk(definition) if isinstance(a, ast.arg)} - {own}
         if ast.unparse(target.value) != own or read([statement]) & inside:
             return None, []
-        places = [(next(p for p in n.place.chain() if p.frame is made.frame), n) for n in everything]
+        # each object that the class makes has a frame of its own
+        places = [(next(p for p in n.place.chain() if p.frame.definition is definition), n) for n in everything]
         if self._draws(places):
             return None, []
         readers = [

@@ -1,7 +1,8 @@
 """Wasted forwards: calls of a root module with gradients on, whose graph no backward ever uses.
 
 A root module is one that is not called inside another module's forward. Its outputs' nodes carry a token that dies with
-them; a backward that walks over such a node (nodes.py) marks the token as used.
+them; a backward that walks over such a node (nodes.py) marks the token as used. A forward may also be made for what a
+hook takes from its middle: as long as nothing is used of a site, all nodes of its first forwards carry their token.
 """
 
 from __future__ import annotations
@@ -18,6 +19,11 @@ from .nodes import FORWARD
 
 _DEEPEST = 4
 _MOST_OUTPUTS = 64
+#: How many forwards of a site are looked at in the middle, and how many nodes of each.
+_WHOLE = 3
+_MOST_INSIDE = 20_000
+#: Sequence numbers from here on say nothing about the order of nodes.
+_NO_ORDER = 1 << 62
 
 
 class _Row:
@@ -59,6 +65,8 @@ class _Depth(threading.local):
     depth = 0
     #: The exception that was being handled when the outermost module was called.
     handled: BaseException | None = None
+    #: The number that the next node gets when the outermost module is called.
+    began = 0
 
 
 class Forwards:
@@ -93,6 +101,7 @@ class Forwards:
         self._compiling: Callable[[], bool] = lambda: False
         self._own: Callable[[], bool] = lambda: False
         self._grad: Callable[[], bool] = lambda: False
+        self._sequence: Callable[[], int] | None = None
         self.pid = os.getpid()
 
     def install(self) -> None:
@@ -104,6 +113,7 @@ class Forwards:
 
         self._own = watchable()
         self._grad = torch.is_grad_enabled
+        self._sequence = getattr(torch.autograd, "_get_sequence_nr", None)
         self._compiling = getattr(getattr(torch, "compiler", None), "is_compiling", self._compiling)
         after = module.register_module_forward_hook
         try:
@@ -162,6 +172,8 @@ class Forwards:
         thread = self._thread
         if thread.depth == 0:
             thread.handled = sys.exc_info()[1]
+            if self._sequence is not None:
+                thread.began = self._sequence()
         thread.depth += 1
 
     def _leave(self, module: Any, inputs: Any, output: Any) -> None:
@@ -189,15 +201,16 @@ class Forwards:
 
         try:
             row: _Row | None = None
-            forward: _Forward | None = None
             site = self._site(_getframe(2))
-            for node in _nodes(output) if self._grad() else ():
-                if forward is None:
-                    row = self._row(site)
-                    forward = _Forward(row)
-                metadata = node.metadata
-                # One node can be the output of several calls: a Dropout in evaluation returns its input.
-                metadata[FORWARD] = (*metadata.get(FORWARD, ()), forward)
+            ends = list(_nodes(output)) if self._grad() else []
+            if ends:
+                row = self._row(site)
+                forward = _Forward(row)
+                whole = row.used == 0 and row.calls <= _WHOLE and self._sequence is not None
+                for node in _inside(ends, self._thread.began) if whole else ends:
+                    metadata = node.metadata
+                    # One node can be the output of several calls: a Dropout in evaluation returns its input.
+                    metadata[FORWARD] = (*metadata.get(FORWARD, ()), forward)
             if self._called is not None:
                 self._called(_getframe(2))
             if self._returned is not None:
@@ -228,6 +241,22 @@ def _nodes(output: Any) -> Iterator[Any]:
         if node is not None and not any(node is each for each in found):
             found.append(node)
             yield node
+
+
+def _inside(ends: list[Any], began: int) -> Iterator[Any]:
+    """``ends`` and the nodes before them that were made since ``began`` was the next number, each once; not all of
+    very many."""
+    seen = set(ends)
+    stack = list(ends)
+    yield from ends
+    while stack and len(seen) < _MOST_INSIDE:
+        for node, _ in stack.pop().next_functions:
+            if node is None or node in seen or not hasattr(node, "_sequence_nr"):
+                continue
+            if began <= node._sequence_nr() < _NO_ORDER:
+                seen.add(node)
+                stack.append(node)
+                yield node
 
 
 def tensors_in(output: Any) -> Iterator[Any]:

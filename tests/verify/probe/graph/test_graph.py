@@ -211,6 +211,25 @@ def test_used_and_wasted_forwards() -> None:
     assert watch._rows[tuple(row["site"])].unused == 0
 
 
+@pytest.mark.parametrize("used", [True, False])
+def test_what_a_hook_takes_from_the_middle_is_a_use(used: bool) -> None:
+    graph, watch, taken = Graph(), forwards(), []
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1))
+    net[0].register_forward_hook(lambda module, inputs, output: taken.append(output))
+    scale = torch.ones(1, requires_grad=True)
+    watch.install()
+    try:
+        # What was there before the call is none of its nodes.
+        before = scale.exp()
+        for _ in range(3):
+            net(before * torch.ones(1, 2))
+    finally:
+        watch.remove()
+    graph.walk([each.sum() for each in taken] if used else [before.sum()])
+    (row,) = watch.sites()
+    assert (row["calls"], row["used"]) == (3, 3 if used else 0)
+
+
 def test_removed_hooks_leave_nothing() -> None:
     from torch.nn.modules import module
 
