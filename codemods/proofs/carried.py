@@ -15,7 +15,7 @@ from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind, WalkKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Walk
 from codemods.graph.model.trace import Reading, Trace
 from codemods.graph.model.values import Tensor
-from codemods.proofs.reach import opaque, origins, reach, saves_parameter, weighted
+from codemods.proofs.reach import SurePaths, opaque, origins, reach, saves_parameter, weighted
 from codemods.proofs.turns import crossed, every_turn, in_some_turns, named, of_a_changing_condition
 from codemods.source import walking
 from codemods.terms.findings import Promise
@@ -67,6 +67,7 @@ class Ledger:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self._reach: dict[int, set[Node]] = {}
+        self._sure = SurePaths(trace.nodes)
 
     def reached(self, walk: Walk) -> set[Node]:
         """The nodes that a walk surely reaches."""
@@ -147,11 +148,13 @@ class Ledger:
                     continue
                 if child.kind is NodeKind.PHI and not all(crossed(p.place, child.place) for p in child.parents):
                     continue
-                yield from self.carry(walk, again, child, old, loop)
+                yield from self.carry(walk, again, child, old, loop, sometimes=sometimes)
 
-    def carry(self, walk: Walk, again: set[Node], child: Node, old: Node, loop: ast.AST) -> Iterator[Carry]:
+    def carry(
+        self, walk: Walk, again: set[Node], child: Node, old: Node, loop: ast.AST, *, sometimes: bool = False
+    ) -> Iterator[Carry]:
         """What carried ``old`` into the turn of ``loop`` that computes ``child`` of it; nothing where ``walk`` may not
-        go through a freed graph there."""
+        go through a freed graph there, or, unless ``sometimes`` will do, does so on some paths only."""
         sources = origins(old)
         if not sources or not all(crossed(o.place, child.place) for o in sources):
             return
@@ -159,7 +162,7 @@ class Ledger:
         freed_by: Walk | None = None
         saving = False
         for source in sources:
-            mine = reach([source])
+            mine = reach([source]) if sometimes else self._sure.below(source)
             walks = {n: w for n in mine if n in again and not n.leaf for w in [self._walked_before(n, child)] if w}
             if not walks or not all(walk.follows(w) for w in walks.values()):
                 return

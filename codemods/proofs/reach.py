@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 from codemods.graph.model.facts.layers import (
     LOSS_MODULES,
@@ -168,6 +169,49 @@ def reach(roots: Iterable[Node]) -> set[Node]:
         if not opaque(node):
             stack.extend(node.parents)
     return found
+
+
+class SurePaths:
+    """What a walk comes to whichever path the code took, of all the ``nodes`` of a run, in the order of their birth."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._nodes = nodes
+
+    @cached_property
+    def _missing(self) -> dict[Node, bool]:
+        """Of each node, whether it has no history on some path: what it is computed from is data there, or cut."""
+        found: dict[Node, bool] = {}
+        for node in self._nodes:
+            known = [found.get(_whole(p), False) for p in node.parents]
+            if node.kind is NodeKind.PHI:
+                found[node] = not node.certain or any(known)
+            else:
+                found[node] = bool(known) and all(known)
+        return found
+
+    def below(self, source: Node) -> set[Node]:
+        """The nodes that a walk through ``source`` surely comes to; none if ``source`` may be without a history."""
+        if self._missing.get(source) and not source.certain:
+            return set()
+        found: set[Node] = set()
+        stack = [source]
+        while stack:
+            node = stack.pop()
+            if node in found:
+                continue
+            found.add(node)
+            if not opaque(node):
+                there = [p for p in node.parents if not self._missing.get(_whole(p))]
+                # what is there has a history: where each part may be missing, one is not
+                stack.extend(there or node.parents)
+        return found
+
+
+def _whole(node: Node) -> Node:
+    """A node, or of a part of something, which no trace lists, that something."""
+    while node.kind is NodeKind.PART:
+        node = node.parents[0]
+    return node
 
 
 def origins(node: Node, *, sure: bool = True) -> list[Node]:

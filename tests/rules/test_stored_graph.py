@@ -741,3 +741,47 @@ def test_what_every_step_stores_is_no_cache(tmp_path: Path) -> None:
 @pytest.mark.parametrize("get", ["return net(data)", "return net(data).detach()", "return data[:, :2]"])
 def test_what_is_computed_in_every_step_is_left_alone(get: str, tmp_path: Path) -> None:
     assert findings(tmp_path, CACHE.format(get=get)) == []
+
+
+MEMBRANE = """
+class Neuron(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.charge = {begin}
+        self.layer = nn.Linear(4, 2)
+
+    def forward(self, x):
+        self.charge = 0.9 * self.charge + self.layer(x)
+        return self.charge.sigmoid()
+
+neuron = Neuron()
+opt = torch.optim.SGD(neuron.parameters(), lr=0.1)
+for i, x in enumerate(batches()):
+    {guard}
+    fired = 0
+    for _ in range(3):
+        fired = fired + neuron(x)
+    loss = fired.pow(2).mean()
+    step(loss)
+"""
+
+BEGUN = [
+    ("0.0", "if torch.is_tensor(neuron.charge):\n        neuron.charge = neuron.charge.detach()"),
+    ("torch.zeros(16, 2)", "if i > 0:\n        neuron.charge = neuron.charge.detach()"),
+    ("torch.zeros(16, 2)", "if i:\n        neuron.charge.detach_()"),
+    ("torch.zeros(16, 2)", "if i % 2 == 0:\n        neuron.charge = torch.zeros(16, 2)"),
+    ("torch.zeros(16, 2)", "neuron.charge = neuron.charge.detach() if i else neuron.charge"),
+]
+
+
+@pytest.mark.parametrize(("begin", "guard"), BEGUN)
+def test_a_membrane_that_is_cut_under_a_condition_is_left_alone(begin: str, guard: str, tmp_path: Path) -> None:
+    # what the second of several time steps takes up is of this turn, and the first took up what may be cut
+    assert findings(tmp_path, MEMBRANE.format(begin=begin, guard=guard)) == []
+
+
+@pytest.mark.parametrize("begin", ["0.0", "torch.zeros(16, 2)"])
+def test_a_membrane_that_nothing_cuts_is_found(begin: str, tmp_path: Path) -> None:
+    program = MEMBRANE.format(begin=begin, guard="x = 2 * x")
+    cut = "    step(loss)\n    neuron.charge = neuron.charge.detach()\n"
+    check(tmp_path, program, Promise.REPAIR, "    step(loss)\n", cut)

@@ -131,6 +131,10 @@ def taken_over(s: Sketch) -> Turn:
     ]
     if out == "new":
         kept += ["{s} = new.detach()", "{s} = 0.5 * new", "{s} = (new.data)", "if loss < 1e9:\n    {s} = new"]
+        cut = ("if i > 0:\n    {s} = {s}.detach()", "if torch.is_tensor({s}):\n    {s} = {s}.detach()")
+        s.add(
+            "turn_start", s.choices.one(("", "", *cut, "if {s} is not None and i:\n    {s} = {s}.data")).format(s=state)
+        )
     s.add("turn_end", s.choices.one(tuple(kept)).format(s=state))
     return Turn("loss", "out")
 
@@ -170,9 +174,18 @@ def membrane(s: Sketch) -> Turn:
     s.model = s.share("neuron", f"{name}()")
     s.forward = lambda x: f"{s.model}({x})"
     s.optimizer = parts.optimizer(s, s.model)
-    begin = choices.one(("", "", f"{s.model}.begin()", f"if i % 2 == 0:\n    {s.model}.begin()"))
-    if begin:
-        s.add("turn_start", begin)
+    begin = choices.one(
+        (
+            "",
+            "",
+            "{m}.begin()",
+            "if i % 2 == 0:\n    {m}.begin()",
+            "if torch.is_tensor({m}.charge):\n    {m}.charge = {m}.charge.detach()",
+            "if i > 0:\n    {m}.charge = {m}.charge.detach()",
+            "{m}.charge = torch.as_tensor({m}.charge).detach()",
+        )
+    )
+    s.add("turn_start", begin.format(m=s.model))
     line = choices.one(
         (
             "out = 0\nfor _ in range(3):\n    out = out + {f}",
