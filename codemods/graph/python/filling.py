@@ -27,6 +27,10 @@ class Filling(Items):
         """Record which sums ``sums.update(...)`` lets grow."""
         raise NotImplementedError
 
+    def note_counted(self, call: ast.AST, key: Value, old: Value, added: Value, new: Value) -> None:
+        """Note a sum that a call of ``Counter.update`` makes under a name."""
+        raise NotImplementedError
+
     def ordered_by(self, args: Arguments, values: list[Value], at: ast.AST) -> None:
         """The key function of ``sort``, ``sorted``, ``min`` and ``max`` gets each of the values."""
         key = args.keywords.get("key")

@@ -129,6 +129,17 @@ class Growing(Operators):
         elif isinstance(call, ast.AugAssign):
             self.note_entries(call.target, call.value)
 
+    def note_counted(self, call: ast.AST, key: Value, old: Value, added: Value, new: Value) -> None:
+        """``counter.update(loss=loss)`` adds to what lies under each name."""
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and isinstance(key, Const)):
+            return
+        for name, given in (pair for e in (*call.args, _by_name(call)) for pair in self._entries(e)):
+            if isinstance(name, ast.Constant) and name.value == key.value:
+                target = ast.copy_location(ast.Subscript(call.func.value, name, ast.Load()), given)
+                parts, carrier = tuple(self.parts_of(given)), self.carrier(target)
+                event = Accumulation(self.place(given), target, old, added, new, carrier, self.s.grad, parts)
+                self.trace.growths.append(event)
+
     def _entries(self, expression: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
         """The names and values in what a dict is filled from, as far as they stand there."""
         if isinstance(expression, ast.Dict):

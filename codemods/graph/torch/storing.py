@@ -6,12 +6,32 @@ import ast
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.kinds import CarrierKind, UseKind
-from codemods.graph.model.nodes import Carrier, Use, Value
+from codemods.graph.model.nodes import Carrier, Node, Use, Value
+from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.state import TURNS
 from codemods.graph.model.trace import GROWN, Storing
-from codemods.graph.model.values import Const, Instance, Mapping, Plain, Tensor, Unknown
+from codemods.graph.model.values import Const, Function, Instance, Mapping, Plain, Tensor, Unknown
 from codemods.graph.run.contents import ITEMS, KEYS, REST
 from codemods.graph.torch.modules import Modules
+
+
+def _only_keeps(cls: ClassInfo) -> bool:
+    """Whether objects of a class get their arguments under names, and nothing else happens when they are made."""
+    own = ("__new__", "__post_init__", "__setattr__")
+    if cls.container or cls.family != "plain" or cls.setters or any(cls.find(name) is not None for name in own):
+        return False
+    init = cls.find("__init__")
+    body = init.definition.body if isinstance(init, Function) else []
+    return init is None or (isinstance(body, list) and bool(body) and all(map(_puts_away, body)))
+
+
+def _puts_away(statement: ast.AST) -> bool:
+    """Whether a statement is ``self.name = name``, or says nothing."""
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Constant)
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    value = getattr(statement, "value", None)
+    return isinstance(value, (ast.Name, ast.Constant)) and all(isinstance(t, ast.Attribute) for t in targets)
 
 
 class Stores(Modules):
@@ -66,7 +86,7 @@ class Stores(Modules):
         if expression is None:
             return
         self.tick()
-        nodes = tuple(dict.fromkeys(self.nodes_of(value)))
+        nodes = tuple(dict.fromkeys(self._nodes_in(value)))
         held = tuple(dict.fromkeys(self.nodes_of(container))) if nodes else ()
         parts = tuple(self.parts_of(expression)) if nodes else ()
         self.trace.storings.append(
@@ -120,6 +140,13 @@ class Stores(Modules):
             if self.nodes_of(value) and isinstance(at, ast.Call) and i < len(at.args):
                 self.trace.storings.append(Storing(self.place(at), receiver, at.args[i], value, name, self.s.grad))
 
+    def _nodes_in(self, value: Value) -> list[Node]:
+        """The nodes of a value, or of the attributes of an object that only keeps what it was made of."""
+        if not isinstance(value, Instance) or not _only_keeps(value.cls):
+            return self.nodes_of(value)
+        kept = (self.s.get((value.oid, name)) for name in self.attributes.get(value.oid, ()))
+        return [node for one in kept if isinstance(one, Value) for node in self.nodes_of(one)]
+
     def parts_of(self, expression: ast.expr) -> list[tuple[ast.expr, Value]]:
         """The smallest expressions in ``expression`` that carry a graph into it, as evaluated last, and their
         values."""
@@ -128,14 +155,14 @@ class Stores(Modules):
         if isinstance(expression, ast.Dict):
             return [part for inner in expression.values for part in self.parts_of(inner)]
         value = self.values.get(expression)
-        if value is None or not self.nodes_of(value):
+        if value is None or not self._nodes_in(value):
             return []
-        if isinstance(expression, ast.Call) and isinstance(value, Instance) and value.cls.container == "record":
+        if isinstance(expression, ast.Call) and isinstance(value, Instance):
             # Row(step, loss), if it is made of what it gets and nothing else
             given = [*expression.args, *(k.value for k in expression.keywords)]
             parts = [part for inner in given for part in self.parts_of(inner)]
             own = value.cls.find("__new__") is not None
-            return [(expression, value)] if own or len(parts) != len(self.nodes_of(value)) else parts
+            return [(expression, value)] if own or len(parts) != len(self._nodes_in(value)) else parts
         if isinstance(expression, ast.UnaryOp):
             return self.parts_of(expression.operand) or [(expression, value)]
         if isinstance(expression, ast.BinOp) and isinstance(expression.op, (ast.Mult, ast.Div, ast.Add, ast.Sub)):

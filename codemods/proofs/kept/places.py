@@ -12,6 +12,7 @@ from codemods.graph.model.nodes import Carrier, Node, Place, Value
 from codemods.graph.model.trace import GROWN, NAMED, Accumulation, Storing, Trace
 from codemods.graph.model.values import (
     Const,
+    Instance,
     Join,
     Mapping,
     Plain,
@@ -27,6 +28,7 @@ from codemods.proofs.kept.judging import Judge, Result, Run
 from codemods.proofs.kept.uses import (
     HISTORY,
     TOTAL,
+    Kept,
     odd,
     odd_part,
     scalar_part,
@@ -191,18 +193,21 @@ class Places:
                 # an element of a tensor: what its readers get is a tensor whatever was written
                 written = list(event.held) if event.method == "element" else []
                 kept = self.judge.kept(HISTORY, event.place, _container(event), "keeps", event.parts, attached, written)
-                # a set holds every tensor, and equal numbers once
-                kept.tensor = bool(written) or _in_set(event)
+                # a set holds every tensor, and equal numbers once; who reads an object's attributes is not always seen
+                kept.tensor = bool(written) or _in_set(event) or _in_object(event)
                 if _is_bare(event):
                     kept.holder = getattr(event.container, "oid", 0)
                 around = events[:i], events[i + 1 :]
-                yield from self.judge.results(kept, partial(self._element_outlives, event, attached, *around))
+                yield from self.judge.results(kept, partial(self._element_outlives, kept, event, attached, *around))
 
     def _element_outlives(
-        self, event: Storing, attached: list[Node], before: list[Storing], after: list[Storing]
+        self, kept: Kept, event: Storing, attached: list[Node], before: list[Storing], after: list[Storing]
     ) -> bool:
         """Whether the element is still there when the next step has begun, unless another takes its place each time."""
         if any(_same_name(event, other) for other in (*before, *after)):
+            return False
+        if _in_object(event) and not kept.freed:
+            # code that gets the object may walk what is left of its graph
             return False
         return (
             any(self._still_held(event, later) for later in after)
@@ -314,6 +319,11 @@ def _in_set(event: Storing) -> bool:
     kinds = {o.kind for o in options_of(event.container) if isinstance(o, Sequence)}
     shown = isinstance(event.place.frame.file.parent(event.value_expr), ast.Set)
     return event.method == "add" or shown or not kinds.isdisjoint((SequenceKind.SET, SequenceKind.FROZEN_SET))
+
+
+def _in_object(event: Storing) -> bool:
+    """Whether it is an attribute of an object that is put into the container."""
+    return any(isinstance(o, Instance) and not o.cls.container for o in options_of(event.value))
 
 
 def _container(event: Storing) -> str:

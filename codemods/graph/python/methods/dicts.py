@@ -70,9 +70,11 @@ def _count(engine: Filling, container: Mapping, args: Arguments, at: ast.AST) ->
     added = engine.make_mapping(args, at)
     for cell in engine.mapping_keys(added):
         key = Const(cell[1]) if isinstance(cell, tuple) else TEXT
-        value, old = engine.s.get((added.oid, cell)), engine.under(container, key)
+        value, old = engine.s.get((added.oid, cell)), engine.under(container, key) or Const(0)
         if isinstance(value, Value):
-            engine.put_item(container, key, value if old is None else engine.binary("Add", old, value, at))
+            made = engine.binary("Add", old, value, at)
+            engine.put_item(container, key, made)
+            engine.note_counted(at, key, old, value, made)
 
 
 @OF_DICTS.of("popitem")
