@@ -71,6 +71,11 @@ FUNCTIONS = [
     ("y = sorted([w])[0]", "attached"),
     ("for i, y in enumerate([w, w]):\n    pass", "attached"),
     ("for a, y in zip([x], [w]):\n    pass", "attached"),
+    ("from six.moves import zip\nfor a, y in zip([x], [w]):\n    pass", "attached"),
+    ("from six.moves import zip\nfor y, a in zip([x], [w]):\n    pass", "free"),
+    ("import six\ny = list(six.moves.map(lambda t: t * 2, [w]))[0]", "perhaps"),
+    ("from past.builtins import map\ny = list(map(lambda t: t.detach(), [w]))[0]", "free"),
+    ("from six.moves import reduce\nimport operator\ny = reduce(operator.add, [x, w])", "perhaps"),
     ("y = getattr(w, 'sum')()", "attached"),
     ("async def f():\n    return w\nasync def main():\n    return await f()\nimport asyncio\n"
      "y = asyncio.run(main())", "perhaps"),

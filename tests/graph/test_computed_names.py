@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from codemods.graph.model.kinds import NodeKind
 from tests.graph.tools import run
 
 HEAD = """
@@ -71,6 +72,43 @@ def test_what_was_written_under_another_name_is_not_read() -> None:
 def test_what_was_written_under_any_name_may_be_read() -> None:
     make = "for k in ('a', 'b'): setattr(self, str(k), torch.nn.Parameter(torch.ones(3)))"
     assert run(HEAD.format(make=make, use="x = x * self.other")).graph("out") != "free"
+
+
+REGISTERED = {
+    "known": "x = self.__getattr__('enc_' + '0')(x)",
+    "of which the begin is known": "for k in range(2): x = self.__getattr__(f'enc_{k}')(x)",
+    "of which nothing is known": "for name in open('names'): x = self.__getattr__(name)(x)",
+}
+
+
+@pytest.mark.parametrize("name", REGISTERED)
+@pytest.mark.parametrize("make", MAKE)
+def test_a_module_is_asked_for_a_part(make: str, name: str) -> None:
+    traced = run(HEAD.format(make=MAKE[make], use=REGISTERED[name]))
+    assert traced.graph("out") != "free"
+    assert not any(node.kind is NodeKind.CALL for node in traced.nodes("out")[0].ancestors())
+
+
+def test_a_part_that_a_module_is_told_to_set() -> None:
+    make = "for k in 'ab': self.__setattr__('enc_' + k, nn.Linear(3, 3))"
+    assert run(HEAD.format(make=make, use="x = self.__getattr__('enc_' + str(len(x)))(x)")).graph("out") == "attached"
+
+
+OTHERS = {
+    "a base that cannot be seen": (("nn.Module", "Base"), ("class", "from elsewhere import Base\nclass")),
+    "ways of its own": (
+        ("    def forward", "    def __getattribute__(self, name): return hidden(name)\n    def forward"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_module_may_find_other_parts(name: str) -> None:
+    code = HEAD.format(make=MAKE["by hand"], use="x = self.__getattr__(str(x))(x)")
+    for old, new in OTHERS[name]:
+        code = code.replace(old, new)
+    out = run(code).nodes("out")
+    assert not out or any(node.kind is not NodeKind.MODULE for node in out[0].ancestors() if not node.leaf)
 
 
 PARTS = {

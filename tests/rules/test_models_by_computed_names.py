@@ -189,3 +189,52 @@ def test_a_text_and_something_unseen_are_a_text(tmp_path: Path) -> None:
     print(names)
     """
     assert analysed(tmp_path, Options(unsafe=True), program) == []
+
+
+HEADS = """
+import json
+import torch
+from torch import nn
+
+class Heads(nn.Module):
+    def __init__(self, heads):
+        super().__init__()
+        self.heads = heads
+        self.body = nn.Linear(4, 4)
+        for head in heads:
+            self.__setattr__(head, nn.Linear(4, heads[head]))
+
+    def forward(self, x):
+        x = self.body(x)
+        out = {{}}
+        for head in self.heads:
+            out[head] = self.__getattr__(head)(x)
+            {keep}
+        return out
+
+net = Heads(json.load(open("heads.json")))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+last = torch.zeros(1)
+for x in [torch.randn(3, 4) for _ in range(9)]:
+    out = net(x)
+    loss = out["hm"].pow(2).mean() + last
+    {more}
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("keep", "more", "surplus"),
+    [
+        ("pass", "pass", True),
+        ("pass", "last = net.body.__getattr__('weight').detach().mean()", True),
+        ("self.__setattr__('kept', x)", "last = net.__getattr__('kept').mean()", False),
+        ("self.register_buffer(head, x)", "last = net.__getattr__(str(x)).mean()", False),
+        ("self.__setattr__(head, x)", "last = net.__getattr__('kept').mean()", False),
+    ],
+)
+def test_parts_that_a_module_is_asked_for(tmp_path: Path, keep: str, more: str, surplus: bool) -> None:
+    findings = found(tmp_path, RULE, HEADS.format(keep=keep, more=more))
+    assert [f.promise.value for f in findings] == (["exact"] if surplus else [])

@@ -41,7 +41,7 @@ from codemods.graph.model.values import (
     Unknown,
     formatted,
 )
-from codemods.graph.python.builtins.names import read_named
+from codemods.graph.python.builtins.names import read_named, registered
 from codemods.graph.python.standard import Standard
 from codemods.graph.run.contents import ANY, BACKING
 from codemods.graph.torch.own_backward import is_linear
@@ -175,7 +175,13 @@ class MethodCalls(Standard):
         inner = self.contained(receiver)
         if inner is not None and not receiver.cls.is_module:
             return self._method_of_derived(receiver, inner, name, args, at)
+        if name == "__setattr__" and len(args.positional) == 2:
+            self.set_named(receiver, *args.positional, at)
+            return NONE
         if receiver.cls.is_module:
+            if name == "__getattr__" and len(args.positional) == 1:
+                found = registered(self, receiver, args.positional[0], at)
+                return self.unknown("attribute") if found is None else found
             if name in ("manual_backward", "backward"):
                 return self.wrapped_backward(args, at)
             return self.module_method(receiver, name, args, at)

@@ -14,6 +14,7 @@ from codemods.graph.model.facts.layers import (
 from codemods.graph.model.facts.libraries import NUMBERS
 from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Carrier, Frame, Value
+from codemods.graph.model.paths import of_python
 from codemods.graph.model.values import NUMBER, Const, Imported, Join, Library, TreeModule, may_carry
 from codemods.graph.python.loading import NEVER_OF_THE_TREE, Loading
 
@@ -164,5 +165,5 @@ class Names(Loading):
 
 def library_member(library: str, name: str) -> Value:
     """What a library outside the tree calls ``name``."""
-    path = f"{library}.{name}"
+    path = of_python(f"{library}.{name}")
     return NUMBER if path in NUMBERS else Library(path)

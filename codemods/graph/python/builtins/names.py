@@ -10,6 +10,7 @@ from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
     NONE,
     NUMBER,
+    TEXT,
     Class,
     Const,
     Instance,
@@ -25,7 +26,7 @@ from codemods.graph.model.values import (
 from codemods.graph.python.builtins.table import BUILTINS
 from codemods.graph.python.containers import Containers
 from codemods.graph.run.contents import ANY
-from codemods.graph.run.joins import MAX_OPTIONS
+from codemods.graph.run.joins import MAX_MODULES, MAX_OPTIONS
 
 
 @BUILTINS.of("hasattr")
@@ -126,19 +127,41 @@ def _one_named(engine: Containers, owner: Instance, name: Plain, at: ast.AST) ->
     None where there may be others: where nothing is known of the name, of a base, or of a part, and of what is no
     module, where code that cannot be seen got the object.
     """
-    known = all(
+    open_ended = not owner.cls.is_module and (owner.cls.family != "plain" or owner.oid in engine.trace.handed)
+    special = engine.special_names(owner.cls) or owner.cls.find("__getattr__") is not None
+    if not (name.begin or name.end) or open_ended or not _known_bases(owner) or special:
+        return None
+    held = _held_as(engine, owner, name)
+    members = {n for info in owner.cls.mro() for n in info.members if name.may_be(n)}
+    found = [engine.get_attribute(owner, n, at) for n in (*held, *sorted(members.difference(held)))]
+    return engine.one_of(found) if len(found) <= MAX_OPTIONS else None
+
+
+def registered(engine: Containers, owner: Instance, name: Value, at: ast.AST) -> Value | None:
+    """``self.__getattr__(name)`` of a module, which finds parameters, buffers and modules of its own and nothing else
+    (docs: torch.nn.Module). None where there may be others than those in sight."""
+    if isinstance(name, Const) and isinstance(name.value, str):
+        return engine.get_attribute(owner, name.value, at)
+    if not _known_bases(owner) or engine.special_names(owner.cls):
+        return None
+    held = _held_as(engine, owner, name if isinstance(name, Plain) else TEXT)
+    found = [o for n in held for o in engine.options(engine.get_attribute(owner, n, at))]
+    parts = [o for o in found if not isinstance(o, (Const, Plain))]
+    return engine.one_of(parts) if len(parts) <= MAX_MODULES else None
+
+
+def _known_bases(owner: Instance) -> bool:
+    """Whether all is known that the class of an object is derived from."""
+    return all(
         isinstance(base, Class) or (isinstance(base, Library) and base.path.startswith(("torch.nn.", "builtins.")))
         for info in owner.cls.mro()
         for base in info.bases
     )
-    open_ended = not owner.cls.is_module and (owner.cls.family != "plain" or owner.oid in engine.trace.handed)
-    special = engine.special_names(owner.cls) or owner.cls.find("__getattr__") is not None
-    if not (name.begin or name.end) or open_ended or not known or special:
-        return None
-    held = [n for n in engine.attributes.get(owner.oid, ()) if isinstance(n, str) and (n == ANY or name.may_be(n))]
-    members = {n for info in owner.cls.mro() for n in info.members if name.may_be(n)}
-    found = [engine.get_attribute(owner, n, at) for n in (*held, *sorted(members.difference(held)))]
-    return engine.one_of(found) if len(found) <= MAX_OPTIONS else None
+
+
+def _held_as(engine: Containers, owner: Instance, name: Plain) -> list[str]:
+    """The attributes of an object that may be called so."""
+    return [n for n in engine.attributes.get(owner.oid, ()) if isinstance(n, str) and (n == ANY or name.may_be(n))]
 
 
 @BUILTINS.of("vars")
