@@ -14,6 +14,8 @@ from codemods.batch.errors import CampaignError
 
 #: What git reaches without running anything of the address's own choice, as ``ext::sh -c ...`` would.
 SCHEMES = ("https", "http", "ssh", "git", "file")
+#: A plain address, in which nothing is hidden, changed or left out: of thousands most are.
+_PLAIN = re.compile(r"https?://[a-z0-9][a-z0-9.-]*(:\d+)?/[\w.~/+-]*", re.ASCII)
 _SCP = re.compile(r"(?:(?P<user>[\w.-]+)@)?(?P<host>[\w.-]+|\[[\w:.]+\]):(?P<path>[^:].*)")
 _CONTROL = re.compile(r"[\x00-\x1f]")
 _USERINFO = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^/\s@'\"]+@", re.IGNORECASE)
@@ -87,6 +89,8 @@ def parse(text: str, base: Path) -> Source:
         raise CampaignError(f"{redact(given)!r} is not the address of a repository: it would be read as an option")
     if "::" in given.partition("/")[0]:
         raise CampaignError(f"{redact(given.split('::')[0])}:: addresses are not taken: git would execute them")
+    if _PLAIN.fullmatch(given):
+        return Source(given)
     if "://" in given:
         return _of_url(given)
     match = _SCP.fullmatch(given)

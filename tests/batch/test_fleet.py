@@ -313,3 +313,11 @@ def test_of_many_days_some_are_drawn_and_the_last_is_one() -> None:
     assert 80 <= len(drawn) <= 90
     assert drawn[-1] == told[-1]
     assert burndown.thinned(told[:3]) == told[:3]
+
+
+def test_tables_beside_pages_are_those_alone(campaign: Campaign, tmp_path: Path) -> None:
+    places = tmp_path / "alone", tmp_path / "beside"
+    alone, beside = (write_reports(campaign, place, forms) for place, forms in zip(places, (["csv"], []), strict=True))
+    assert {path.name for path in alone} < {path.name for path in beside}
+    for path in alone:
+        assert path.read_bytes() == (places[1] / path.name).read_bytes(), path.name

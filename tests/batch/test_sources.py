@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,18 @@ SECRETS = ["hunter2", "ghp_abcdef123456", "p%40ss", "p@ss"]
 def test_urls(text: str, url: str, name: str, tmp_path: Path) -> None:
     source = parse(text, tmp_path)
     assert (source.url, source.name, source.local) == (url, name, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://github.com/owner/name", "http://host:8080/o/n.git", "https://host/o//n/", "https://a.b-c.d/~me/x+y_z",
+        "https://host//o/n", "https://host/", "https://host/o/n.git/",
+    ],
+)  # fmt: skip
+def test_plain_addresses_are_read_as_all_others(text: str, tmp_path: Path) -> None:
+    longer = text.replace("://", "://me@", 1)
+    assert replace(parse(longer, tmp_path), user="") == parse(text, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -263,8 +263,9 @@ def _repositories(
         raise CampaignError(text if text.startswith(str(base)) else f"{file}: {text}") from None
     own = [_Group(_patterns(one["match"], base), {**one, "verify": _placed(one["verify"], base)}) for one in groups]
     for source in several:
-        if source.key not in found:
-            found[source.key] = _grouped(Repository(source, runs), own)
+        key = source.key
+        if key not in found:
+            found[key] = _grouped(Repository(source, runs), own)
     for source, entry in named:
         # One that is in a list already keeps its place there, and the credentials that either has.
         known = found.get(source.key) or _grouped(Repository(source, runs), own)

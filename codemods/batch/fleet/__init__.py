@@ -35,7 +35,11 @@ def write_reports(campaign: Campaign, folder: Path | None = None, forms: Sequenc
     try:
         with Ledger.begun(campaign.work, campaign.file) as ledger:
             place.mkdir(parents=True, exist_ok=True)
-            return [*_pages(campaign, place, paged), *tables.write(ledger, place, tabular)]
+            if not paged:
+                return tables.write(ledger, place, tabular)
+            fleet = data.read(campaign)
+            known = {"repositories": fleet.repositories, "rules": sorted(fleet.rules, key=lambda row: str(row["rule"]))}
+            return [*_pages(fleet, place, paged), *tables.write(ledger, place, tabular, known)]
     except OSError as error:
         if is_full(error):
             raise Exhausted(f"{place}: no space left on the device") from None
@@ -45,10 +49,7 @@ def write_reports(campaign: Campaign, folder: Path | None = None, forms: Sequenc
             gc.enable()
 
 
-def _pages(campaign: Campaign, place: Path, forms: Sequence[str]) -> Iterator[Path]:
-    if not forms:
-        return
-    fleet = data.read(campaign)
+def _pages(fleet: data.Fleet, place: Path, forms: Sequence[str]) -> Iterator[Path]:
     if "html" in forms:
         from codemods.batch.fleet.html import page
 

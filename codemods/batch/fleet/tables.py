@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import csv
 import importlib.util
+import operator
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from codemods.batch.ledger.ledger import Ledger
+from codemods.batch.ledger.ledger import Ledger, Row
 
 #: Each file's name and what stands in it; docs/batch-schema.md says what the columns mean.
 QUERIES = {
@@ -31,8 +32,13 @@ def has_parquet() -> bool:
     return importlib.util.find_spec("pyarrow") is not None
 
 
-def write(ledger: Ledger, folder: Path, forms: Collection[str]) -> list[Path]:
-    """Write the tables as ``csv`` (UTF-8, a header, RFC 4180) and ``parquet``, in one pass; return the paths."""
+def write(
+    ledger: Ledger, folder: Path, forms: Collection[str], known: Mapping[str, Sequence[Row]] | None = None
+) -> list[Path]:
+    """Write the tables as ``csv`` (UTF-8, a header, RFC 4180) and ``parquet``, in one pass; return the paths.
+
+    ``known`` are rows of some tables that were read already, in their order.
+    """
     written = []
     wanted = [form for form in _SINKS if form in forms]
     for name, query in QUERIES.items():
@@ -40,13 +46,21 @@ def write(ledger: Ledger, folder: Path, forms: Collection[str]) -> list[Path]:
         places = {form: folder / f"{name}.{form}" for form in wanted}
         with contextlib.ExitStack() as stack:
             sinks = [stack.enter_context(_SINKS[form](_temporary(places[form]), columns)) for form in wanted]
-            for piece in ledger.pieces(query, _ROWS) if sinks else ():
+            for piece in _pieces(ledger, name, columns, known or {}) if sinks else ():
                 for sink in sinks:
                     sink(piece)
         for path in places.values():
             os.replace(_temporary(path), path)
             written.append(path)
     return written
+
+
+def _pieces(
+    ledger: Ledger, name: str, columns: list[str], known: Mapping[str, Sequence[Row]]
+) -> Iterable[list[tuple[Any, ...]]]:
+    if name not in known:
+        return ledger.pieces(QUERIES[name], _ROWS)
+    return [list(map(operator.itemgetter(*columns), known[name]))]
 
 
 def _temporary(path: Path) -> Path:
