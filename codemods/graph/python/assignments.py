@@ -17,6 +17,7 @@ from codemods.graph.model.values import (
     Instance,
     Join,
     Mapping,
+    Module,
     Parameters,
     Plain,
     Sequence,
@@ -28,6 +29,9 @@ from codemods.graph.python.growing import Growing
 from codemods.source.walking import walk
 
 _PLACES = (ast.Name, ast.Attribute, ast.Subscript)
+
+_EXTENDED = ("ModuleList", "ParameterList", "Sequential")
+"""Containers of modules that ``+=`` extends (docs: torch.nn)."""
 
 _Statement = TypeVar("_Statement", ast.Assign, ast.AugAssign)
 
@@ -96,6 +100,9 @@ class Assignments(Growing):
         elif name == "BitOr" and isinstance(old, Mapping):
             self.container_method(old, "__ior__", Arguments(None, [added]), s)
             value = old
+        elif name == "Add" and isinstance(old, Module) and old.name in _EXTENDED:
+            # layers += [layer]
+            value = self.module_method(old, "extend", Arguments(None, [added]), s)
         elif isinstance(old, Instance) and (changed := self.changed_object(name, old, added, s)) is not None:
             value = changed
         elif isinstance(old, Tensor) and old.node is not None and self.s.grad is False:

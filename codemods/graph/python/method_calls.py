@@ -176,7 +176,7 @@ class MethodCalls(Standard):
         if inner is not None and not receiver.cls.is_module:
             return self._method_of_derived(receiver, inner, name, args, at)
         if name == "__setattr__" and len(args.positional) == 2:
-            self.set_named(receiver, *args.positional, at)
+            self.set_named(receiver, args.positional[0], args.positional[1], at)
             return NONE
         if receiver.cls.is_module:
             if name == "__getattr__" and len(args.positional) == 1:
