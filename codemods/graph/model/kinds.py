@@ -192,6 +192,8 @@ class UseKind(Enum):
     PASSED = "passed"
     """A call of which nothing else is noted."""
     HISTORY_READ = "history-read"
+    REFUSED = "refused"
+    """It raises where there is a graph, and code catches that."""
     GRADIENT_READ = "gradient-read"
     """Its ``.grad`` is read, or it gets a hook."""
     UNSEEN_CALL = "unseen"

@@ -52,7 +52,7 @@ class Uses(Joins):
         if self.s.grad is not False and self.trying and self.nodes_of(value):
             self.mark(Marked.ERROR_CAUGHT, at)
         if self.catching:
-            self.use(value, UseKind.HISTORY_READ, at)
+            self.use(value, UseKind.REFUSED, at)
 
     def stored(self, value: Value | None, carrier: Carrier, at: ast.AST) -> None:
         """Record that a carrier now holds a value."""

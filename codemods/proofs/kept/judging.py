@@ -38,7 +38,7 @@ from codemods.terms.spans import Span
 
 Result = tuple[str, Span, Shows, dict[str, Any]]
 """Path, span, what is shown, and facts."""
-_HISTORY = (UseKind.HISTORY_READ, UseKind.GRADIENT_READ)
+_HISTORY = (UseKind.HISTORY_READ, UseKind.REFUSED, UseKind.GRADIENT_READ)
 
 
 class Run:

@@ -22,7 +22,7 @@ def drop_volatile(forwards: list[Observation]) -> list[tuple[str, Edit]]:
     return [(path, DropArgument(span, "volatile")) for path, span in calls]
 
 
-def doubts_of(forwards: list[Observation], *, doubted: bool = False, handed: bool = False) -> str:
+def doubts_of(forwards: list[Observation], *, doubted: bool = False, handed: bool = False, caught: bool = False) -> str:
     """What code that cannot be seen leaves open, as the end of a message; empty if nothing."""
     doubts = ""
     if all(f.facts["presumed"] for f in forwards):
@@ -33,4 +33,6 @@ def doubts_of(forwards: list[Observation], *, doubted: bool = False, handed: boo
         doubts += "; its results go to code that cannot be seen and may back-propagate them"
     if handed or any(f.facts["handed"] for f in forwards):
         doubts += "; the model goes to code that cannot be seen and may compute gradients"
+    if caught:
+        doubts += "; an error is caught here that only tensors with a graph raise, and that would not come"
     return doubts

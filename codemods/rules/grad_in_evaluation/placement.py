@@ -98,9 +98,8 @@ class Placement:
         decorated = placed.decorated
         for forward in self.forwards:
             path, *_ = forward.facts["chain"][0]
-            if is_test(path, self.decision.files(path), script=forward.facts["chain"][-1][1] is None):
-                continue
-            if self._is_mended(forward):
+            script = forward.facts["chain"][-1][1] is None
+            if is_test(path, self.decision.files(path), script=script) or self._is_mended(forward):
                 continue
             if not any(is_forward(self.decision.files(path), function) for path, function, _ in forward.facts["chain"]):
                 self._own(forward, placed)
@@ -242,7 +241,7 @@ class Placement:
             edits = [(path, AddDecorator(span, "{torch}.no_grad()"))]
             remedy = "add `@torch.no_grad()`"
         edits += drop_volatile(forwards)
-        doubts += doubts_of(forwards, doubted=site.any("doubted"), handed=site.any("handed"))
+        doubts += doubts_of(forwards, **{fact: site.any(fact) for fact in ("doubted", "handed", "caught")})
         return self._finding(path, span, promise, message, remedy, edits, forwards, doubts)
 
     # blocks
@@ -344,7 +343,11 @@ class Placement:
             message = "no backward reaches this forward: run it under no_grad, or add the missing step"
         remedy = "wrap it in `with torch.no_grad():`"
         here = self.statements.get((file.path, first))
-        doubts = doubts_of(forwards, handed=here is not None and here.any("handed"))
+        inside = (
+            self.statements[k] for k in self.statements if k[0] == file.path and is_inside((k[1],) * 2, (first, last))
+        )
+        caught = any(site.any("caught") for site in inside)
+        doubts = doubts_of(forwards, handed=here is not None and here.any("handed"), caught=caught)
         return self._finding(file.path, first, promise, message, remedy, edits, forwards, doubts)
 
     def _switch(self, phase: Phase, forwards: list[Observation]) -> Finding:
@@ -360,8 +363,6 @@ class Placement:
             forwards,
             OTHER_PHASES + doubts_of(forwards),
         )
-
-    # findings
 
     def _promise(self, forwards: list[Observation], node: ast.AST | None, *, kernels: bool = False) -> Promise:
         if any(f.facts["padding"] for f in forwards):

@@ -40,7 +40,6 @@ _NEED_GRADIENTS = {
     Marked.REQUIRES_GRAD_READ: "the code branches on requires_grad",
     Marked.GRADIENTS_CHANGED: "gradients are changed",
     Marked.GRAD_MODE_READ: "the code asks whether gradients are enabled",
-    Marked.ERROR_CAUGHT: "an error that only gradients cause is caught",
 }
 
 _NOT_LOOKING = words(
@@ -111,6 +110,7 @@ class Recordings:
         self._read: dict[str, bool] = {}
         self._walks = sorted(w.place.clock for w in trace.walks)
         self._steps = sorted(s.place.clock for s in trace.steps)
+        self._caught = sorted(m.place.clock for m in trace.marks if m.kind is Marked.ERROR_CAUGHT)
         needing = [m for m in trace.marks if m.kind in _NEED_GRADIENTS and m.place.node not in idle]
         self._marks = sorted((m.place.clock, _NEED_GRADIENTS[m.kind]) for m in needing)
         origins = [
@@ -181,7 +181,8 @@ class Recordings:
 
         A fault is ``doubted`` where code that cannot be seen gets what was recorded, and does something with it;
         ``handed`` where it gets a model, of which it may take gradients, as attacks on it do. It is ``presumed`` where
-        all that was recorded was so by methods that cannot be seen.
+        all that was recorded was so by methods that cannot be seen, and ``caught`` where code may catch an error that
+        only gradients cause.
         """
         low = bisect_left(self._marks, (first, ""))
         marked = low < len(self._marks) and self._marks[low][0] < last
@@ -204,8 +205,11 @@ class Recordings:
         doubted = _count(self._doubted, first, last) > 0
         padded, kernels = _count(self._padded, first, last) > 0, _count(self._kernels, first, last) > 0
         handed = _count(self._handed, first, last) > 0
-        facts = {"kernels": kernels, "padding": padded, "doubted": doubted, "handed": handed, "presumed": presumed}
-        return Shows.FAULT, facts
+        caught = _count(self._caught, first, last) > 0
+        return Shows.FAULT, {
+            "kernels": kernels, "padding": padded, "doubted": doubted, "handed": handed, "presumed": presumed,
+            "caught": caught,
+        }  # fmt: skip
 
     def source(self, made: list[Node], forward: Forward) -> str:
         """Where the graphs come from that go into a forward: ``trained`` if a backward walks one of them, ``evaluated``

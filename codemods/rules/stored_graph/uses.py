@@ -91,7 +91,10 @@ def _graph_asked(node: Node, since: int = 0) -> bool:
     """Whether code asks for its gradient, or since that moment whether it has a graph."""
     return any(
         not use.detached
-        and (use.kind is UseKind.GRADIENT_READ or (use.kind is UseKind.HISTORY_READ and use.place.clock >= since))
+        and (
+            use.kind is UseKind.GRADIENT_READ
+            or (use.kind in (UseKind.HISTORY_READ, UseKind.REFUSED) and use.place.clock >= since)
+        )
         for use in node.uses
     )
 
