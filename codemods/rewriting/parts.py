@@ -41,6 +41,7 @@ UNSEEN = {
     "fallback": "whether `{}` was ever needed cannot be seen",
     "size": "whether `{}` fits a batch of another size, such as the last one, cannot be seen",
     "error": "no error occurred that `{}` could catch",
+    "others": "whether errors come that only one of `except {}` and what stood there catches cannot be seen",
     "tie": "what becomes of equal sides of `{}` cannot be seen",
     "device": "on one device nothing shows what `{}` does",
 }
@@ -215,6 +216,9 @@ class _Finder:
             self._walk(child)
 
     def of_clause(self, node: ast.AST) -> None:
+        if isinstance(node, ast.ExceptHandler):
+            caught = node.type or ast.Name("BaseException", ast.Load())
+            self.add("except", node.type or node, caught, "others")
         guard = getattr(node, "guard", None)
         if guard is not None:
             self.add("guard", guard, guard)

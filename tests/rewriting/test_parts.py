@@ -122,6 +122,24 @@ def test_our_own_rules_answer_for_their_conditions_and_for_plain_names() -> None
     assert told("x = h\n", "x = h.detach() if h is not None else None\n", whole=False) == [("ran", "h.detach()")]
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "parts"),
+    [
+        ("except A", "except B", [("others", "B")]),
+        ("except A", "except (A, B)", [("others", "(A, B)")]),
+        ("except (A, B)", "except A", [("others", "A")]),
+        ("except A", "except", [("others", "BaseException")]),
+        ("except", "except A", [("others", "A")]),
+        ("except A", "except A as e", []),
+        ("except", "except BaseException", []),
+    ],
+)
+def test_what_a_handler_would_catch_of_other_errors(old: str, new: str, parts: list[tuple[str, str]]) -> None:
+    before, after = (pieces(f"try: a\n{each}: b\n", "a.py", {2}) for each in (old, new))
+    assert [(part.kind, part.text) for part in missing(after, before, whole=True)] == parts
+    assert missing(after, before, whole=False) == []
+
+
 def test_clauses_and_second_lines() -> None:
     text = "match a:\n    case n if n > 5: x = 1\n    case _: x = 2\n"
     found = missing(pieces(text, "a.py", {2}), [], whole=True)

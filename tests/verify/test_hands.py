@@ -171,6 +171,12 @@ WRONG: dict[str, tuple[str, Promise, list[Edit], list[Edit]]] = {
         [("    # The state goes on.\n", "    hidden = hidden.detach()[:, :step % 2 * 8]\n")],
         [],
     ),
+    "errors of other kinds, caught": (
+        edited(hands.SKIPPING, ("torch.randn(2, 4)", "torch.randn(2, 4 + step % 2)"), CUT),
+        EXACT,
+        [("except RuntimeError", "except Exception")],
+        [],
+    ),
     "a second model that a thread trains": (
         hands.THREADS,
         EXACT,
@@ -227,6 +233,12 @@ WRONG: dict[str, tuple[str, Promise, list[Edit], list[Edit]]] = {
     "a bound that is far away": (hands.SIDES, EXACT, [("maxlen=200", "maxlen=100")], []),
     "a choice of the other": (hands.SIDES, EXACT, [("min(left, 500)", "min(left, 500 - step)")], []),
     "a comparison that comes out the same": (hands.SIDES, EXACT, [("enabled=step >= 0", "enabled=step < 5000")], []),
+    "a loss that became a module, and a validation of other values": (
+        edited(hands.STOPPING, ("history = []", "history = []\nmean = nn.MSELoss()")),
+        EXACT,
+        [("        for x, y in held:\n", "        for y, x in [(y, 2 * x) for x, y in held]:\n")],
+        [("F.mse_loss(net(x), y).backward()", "mean(net(x), y).backward()")],
+    ),
     "an evaluation that stays": (hands.QUIET, EXACT, [("    net.train()\n", "")], []),
     "an evaluation of fewer batches": (hands.QUIET, EXACT, [("for x, y in test:", "for x, y in test[:5]:")], []),
     "an evaluation that counts otherwise": (hands.QUIET, EXACT, [("argmax(1)", "argmin(1)")], []),
@@ -244,6 +256,16 @@ RIGHT: dict[str, tuple[str, Promise, list[Edit]]] = {
         hands.TEACHER,
         EXACT,
         [("        optimizer.zero_grad()\n", "        student.zero_grad()\n")],
+    ),
+    "a loss that became a module": (
+        hands.STOPPING,
+        EXACT,
+        [
+            (
+                "        F.mse_loss(net(x), y).backward()\n",
+                "        loss = nn.MSELoss()(net(x), y)\n        loss.backward()\n",
+            )
+        ],
     ),
     "inference mode": (hands.STOPPING, EXACT, [("with torch.no_grad()", "with torch.inference_mode()")]),
     "gradients that are cleared a line earlier": (

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from codemods.rewriting.parts import Part
 from verify.comparing.compare import compare, unsteady
 from verify.comparing.gaps import alike
+from verify.judging.counterparts import renumbered
 from verify.judging.programs import Groups, Programs, Tried
 from verify.judging.stages import Outcome, Stages
 from verify.measured.records import BY_SHAPES
@@ -103,6 +105,7 @@ def judge(
         lines = [*_watch(rewriter, watched, changed), *lines_below(rewriter, places.values())]
         parts = made.parts(groups, version)
         rewritten = dataclasses.replace(run("rewritten", made, lines, parts), unsteady=original.unsteady)
+        rewritten = renumbered(rewritten, original, functools.partial(_origins, rewriter, made))
         touched = {key: frozenset(lines_below(rewriter, [watched[key]])[0]) for key in made.made & watched.keys()}
         seen = {line for record in rewritten.records for line in record.reached}
         ran = frozenset(line for line in asked if seen.intersection(*lines_below(rewriter, [places[line]])))
@@ -224,13 +227,9 @@ def driven(
 
 def as_read(run: Run, made: Version, rewriter: Rewriter) -> Run:
     """Return ``run``, a run of ``made``, with all its lines numbered as in the original."""
-    shown = {rewriter.relative(path): path for path in made.new}
 
     def origin(path: str, line: int) -> Line | None:
-        if path not in shown:
-            return path, line
-        found = sorted(made.origins(shown[path], line))
-        return (path, found[0][1]) if found else None
+        return next(iter(_origins(rewriter, made, path, line)), None)
 
     def site(known: Site | None) -> Site | None:
         place = None if known is None else origin(known.path, known.line)
@@ -262,6 +261,12 @@ def waited_in_vain(run: Run, steps: int) -> bool:
         for after in each.values()
     ]
     return run.record.end in STOPPED and made > steps and max(came, default=0) < steps
+
+
+def _origins(rewriter: Rewriter, made: Version, path: str, line: int) -> list[Line]:
+    """The lines as first read to which a line of ``made`` corresponds; paths below the root."""
+    shown = next((each for each in made.new if rewriter.relative(each) == path), None)
+    return [(path, line)] if shown is None else [(path, origin) for _, origin in sorted(made.origins(shown, line))]
 
 
 def _gone(version: Version) -> dict[Key, list[Part]]:

@@ -123,7 +123,9 @@ class Reading:
         site = _site(event.get("site"))
         form = None if event.get("form") is None else tuple(event["form"])
         place, steps = (site, event["line"], event["call"]), len(self.record.steps)
-        self.record.outputs.append(Output(*place, _values(event), steps, form, event.get("graphs", "")))
+        self.record.outputs.append(
+            Output(*place, _values(event), steps, form, event.get("graphs", ""), event.get("module", ""))
+        )
 
     def forwards(self, event: dict[str, Any]) -> None:
         self.record.forwards = [Forwards(_site(f["site"]), f["calls"], f["used"], f["peak"]) for f in event["sites"]]

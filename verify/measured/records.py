@@ -27,9 +27,9 @@ The events and their fields:
   missing: how many have none), rates (list of {lr, momentum, ...} a group; null where it is as at its last step),
   buffers (of all modules, or null), rng (of the generators at its end), waiting, bytes, peak
 * ``held``: from here on events may be held back in memory for some steps: a process that was killed has lost them
-* ``output``: site, line (of the lines that call modules, in order of first call), call, digest, count, sums: what a
-  module returned that no other module called, until backwards have used what that line returns; digest is empty where
-  it was too large
+* ``output``: site, line (of the lines that call modules, for each class and mode, in order of first call), call, module
+  (its class), digest, count, sums: what a module returned that no other module called, until backwards have used what
+  that line returns; digest is empty where it was too large
 * ``precision``: type (float16 or bfloat16) in which modules compute, whatever their parameters are
 * ``printed``: stream (stdout or stderr), text (a line that has digits; null: from here on lines were left out)
 * ``file``: path (below the root, else its name), kind (``tensors``: names, digest, count, sums, numbers {name: hex},
@@ -127,7 +127,7 @@ class Waiting(NamedTuple):
 
 
 class Output(NamedTuple):
-    """What a module returned: the k-th call of the ``line``-th line that calls modules. ``steps_before`` as below.
+    """What a ``module`` returned: the k-th call of the ``line``-th line that calls modules. ``steps_before`` as below.
 
     Of a function that was called by itself: what it is made of (``form``), and which tensors carry ``graphs``.
     """
@@ -139,6 +139,7 @@ class Output(NamedTuple):
     steps_before: int
     form: tuple[str, ...] | None = None
     graphs: str = ""
+    module: str = ""
 
 
 class Tensors(NamedTuple):

@@ -1,4 +1,5 @@
-"""Keeps torch.compile from tracing what the probe does when it is called between compiled graphs.
+"""Keeps torch.compile from tracing what the probe does when it is called between compiled graphs, and tells of the
+lines that it takes into graphs.
 
 The probe's own functions are left out for good, and while they work nothing that they call is looked at. None of this
 imports torch._dynamo, which takes a second.
@@ -7,9 +8,11 @@ imports torch._dynamo, which takes a second.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
+
+from . import hooks
 
 _NOTHING = object()
 
@@ -44,6 +47,32 @@ def hide(package: str) -> None:
 
     for code in _codes(package):
         skip(code)
+
+
+def when_taken(tell: Callable[[str, int], None]) -> None:
+    """Call ``tell`` with the file and the number of each line that torch.compile takes into a graph.
+
+    They run with the graph, where no trace function sees them. What a graph holds apart, such as the sides of
+    ``torch.cond``, may never run and is not told.
+    """
+    name = "torch._dynamo.symbolic_convert"
+
+    def imported() -> None:
+        translator = sys.modules[name].InstructionTranslatorBase
+        starts = getattr(translator, "starts_line", None)
+        if starts is None:
+            # Old versions of torch have no such place.
+            return
+
+        def starts_line(self: Any, lineno: int, *rest: Any, **more: Any) -> Any:
+            tracer = getattr(getattr(self, "output", None), "current_tracer", None)
+            if getattr(tracer, "parent", tracer) is None and tracer is not None:
+                tell(self.f_code.co_filename, lineno)
+            return starts(self, lineno, *rest, **more)
+
+        translator.starts_line = starts_line
+
+    hooks.when_imported(name, imported)
 
 
 def _codes(package: str) -> Iterator[CodeType]:

@@ -2,7 +2,7 @@
 
 Python 3.12 has events for this that cost nothing once a place has been seen. Before, there is only the trace function,
 which every call in the process pays for; it goes away as soon as all lines have been seen, and at once when the script
-sets a trace function of its own.
+sets a trace function of its own. What torch.compile has taken into a graph neither sees; there its translator tells.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
 from typing import Any
 
-from ..guarding import hooks
+from ..guarding import compiling, hooks
 from ..guarding.guard import Write
 from .parts import Parts, Watch
 from .places import lines_of
@@ -67,6 +67,7 @@ class Reach:
         events = monitoring is not None and not self.parts.waiting
         self._method = _Monitoring(self, monitoring) if events else _Tracing(self)
         self._method.install()
+        compiling.when_taken(self._taken)
 
     def again(self, lines: Iterable[tuple[str, int]]) -> list[Any]:
         """Watch ``lines`` as if none had run; the list gets those that do from now on, and nothing else is told."""
@@ -120,6 +121,11 @@ class Reach:
         for path, line in self._also.union(*self._groups):
             missing.setdefault(path, set()).add(line)
         self._missing = missing
+
+    def _taken(self, filename: str, line: int) -> None:
+        path = self._tree.relative(filename)
+        if path is not None:
+            self.saw(path, line)
 
     def note(self, text: str) -> None:
         self._write({"event": "note", "text": text})

@@ -179,7 +179,9 @@ class State:
         self.note(module)
         self._note_precision(output)
         training = bool(module.training)
-        row = self._lines.setdefault((key(site), training), [len(self._lines), 0])
+        kind = type(module).__name__
+        # A loss that is a module, on the line of the model that it judges, is counted by itself.
+        row = self._lines.setdefault((key(site), training, kind), [len(self._lines), 0])
         if row[1] < 0:
             return None
         if training and used >= _TRAINS:
@@ -191,7 +193,7 @@ class State:
         tensors = list(tensors_in(output))
         if not tensors:
             return None
-        event: dict[str, Any] = {"event": "output", "site": site, "line": row[0], "call": row[1]}
+        event: dict[str, Any] = {"event": "output", "site": site, "line": row[0], "call": row[1], "module": kind}
         if sum([tensor.numel() for tensor in tensors]) > _MOST_ELEMENTS:
             event.update(digest="", sums="", count=sum([tensor.numel() for tensor in tensors]))
         else:

@@ -182,3 +182,34 @@ def test_the_files_that_were_loaded_are_told(tmp_path: Path) -> None:
     (tmp_path / "main.py").write_text("import pkg.net\n")
     record, _ = probe(tmp_path / "main.py")
     assert record.loaded == ("main.py", "pkg/__init__.py", "pkg/net.py")
+
+
+COMPILED = """\
+import torch
+def inner(x):
+    if x.shape[0] > 3:
+        return x * 2
+    return x * 3
+def left(x):
+    return x.sin()
+def right(x):
+    return x.cos()
+def outer(x):
+    y = inner(x)
+    print("a break")
+    z = y + 1
+    return torch.cond(z.sum() > 0, left, right, (z,))
+def never(x):
+    return x
+compiled = torch.compile(outer, backend="eager")
+weight = torch.ones(2, requires_grad=True)
+compiled(weight).sum().backward()
+print(torch.compile(never, backend="eager") is None)
+"""
+
+
+def test_lines_of_a_compiled_function() -> None:
+    """Those that its graphs have; of both sides that a graph may take, none is known to run."""
+    record, done = probe(COMPILED, watch={"train.py": [3, 4, 5, 7, 9, 11, 13, 14, 16, 20]})
+    assert done.returncode == 0, done.stderr
+    assert record.reached == {("train.py", line) for line in (3, 5, 11, 13, 14, 20)}
