@@ -51,7 +51,8 @@ def status(campaign: Campaign, *, upstream: bool = False) -> dict[str, Any]:
                 "outcome": outcome(row),
                 "log": row["log"],
                 "next": next_stage(row, repository) if repository is not None else "",
-                "under_way": bool(row["attempt"]),
+                "under_way": bool(row["attempt"]) and row["begun_at"] is not None,
+                "waiting": bool(row["attempt"]) and row["begun_at"] is None,
                 "verification": row["verification"],
                 "base": row["base"],
                 "head": row["head"],
@@ -110,7 +111,9 @@ def status_text(told: dict[str, Any], *, verbose: bool = False) -> str:
     left = sum(bool(one["next"]) for one in repositories)
     under_way = ", ".join(printable(one["slug"]) for one in repositories if one["under_way"])
     if told["at_work"]:
-        lines.append(f"at work: {printable(told['at_work'])}" + (f"; under way: {under_way}" if under_way else ""))
+        waiting = sum(one["waiting"] for one in repositories)
+        parts = [f"under way: {under_way}"] * bool(under_way) + [f"{waiting} waiting for a worker"] * bool(waiting)
+        lines.append("; ".join([f"at work: {printable(told['at_work'])}", *parts]))
     if left:
         lines.append(f"{left} still to do" + ("" if told["at_work"] else ": codemod batch run"))
     return "\n".join(lines) + "\n"

@@ -161,7 +161,7 @@ def _plan(
     commit = repository.ref or "HEAD"
     try:
         files, readme, paths = read_tree(place, commit)
-        inspect(Git(of_path(place), reaching=False), place, campaign.limits, commit=commit)
+        inspect(Git(of_path(place), reaching=False), place, campaign.limits, repository.source.local, commit)
     except (Failed, Refused, Exhausted) as error:
         told["trouble"] = f"{'will be refused' if isinstance(error, Refused) else 'cannot be read'}: {error}"
         told["prospect"] = UNREAD

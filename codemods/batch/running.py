@@ -119,6 +119,7 @@ class _Work:
     todo: deque[int] = field(default_factory=deque)
     _repositories: dict[int, Repository] = field(default_factory=dict)
     _ready: deque[int] = field(default_factory=deque)
+    _begun: set[int] = field(default_factory=set)
     _spent: dict[int, float] = field(default_factory=lambda: defaultdict(float))
 
     def prepare(self, only: Collection[str], again: Callable[[Row], str]) -> None:
@@ -186,7 +187,7 @@ class _Work:
                         break
                     self._submit(number, cloner)
                     pending[id(cloner)] += 1
-                self._observer.look([*worker.doing(), *(cloner.doing() if cloner is not worker else ())])
+                self._look([*worker.doing(), *(cloner.doing() if cloner is not worker else ())])
                 for executor in (worker, cloner) if cloner is not worker else (worker,):
                     if not pending[id(executor)]:
                         continue
@@ -196,6 +197,14 @@ class _Work:
         finally:
             for executor in (worker, cloner) if cloner is not worker else (worker,):
                 executor.close()
+
+    def _look(self, doing: Sequence[Doing]) -> None:
+        """Have the ledger, and whoever watches, know what workers do; the rest of what is submitted waits for them."""
+        begun = {one.repository for one in doing} - self._begun
+        if begun:
+            self._begun |= begun
+            self._ledger.work_began(begun)
+        self._observer.look(doing)
 
     # One repository.
 
@@ -207,6 +216,7 @@ class _Work:
         row = self._ledger.repository(number)
         name = uuid.uuid4().hex
         job = self._job(row, name)
+        self._begun.discard(number)
         self._ledger.begin(number, name)
         executor.submit(job)
 
@@ -315,6 +325,7 @@ class _Work:
         if facts is not None and facts.get("attempt") == row["attempt"]:
             self._advance(row, stage, self._places.log(row["slug"], stage).relative_to(self._places.work).as_posix())
         else:
+            # Also where it seems that it only waited: what ends a run at once is not seen to begin.
             self._ledger.note(row["id"], attempt="", interruptions=row["interruptions"] + 1)
 
     def _lost(self, row: Row) -> bool:

@@ -176,6 +176,10 @@ def test_a_file_that_is_too_large_is_not_even_fetched(tmp_path: Path) -> None:
     # Where it comes from another machine, nobody says how large it is.
     with pytest.raises(Refused, match=r"model\.bin is more than 1 MiB, the limit a file"):
         inspect(Git(), tmp_path / "clone", Limits(file_size=1 << 20))
+    # A clone that lacks the file itself knows no size of it, and no limit is what keeps it out.
+    partial = tmp_path / "clone"
+    with pytest.raises(Refused, match=r"model\.bin is not in .*/clone, which is a partial clone"):
+        inspect(Git(), partial, Limits(), partial)
     seen = clone(Git(source), source, "", tmp_path / "whole", Limits(file_size=4 << 20))
     assert seen["tree_bytes"] > 3 << 20
 

@@ -17,7 +17,7 @@ LONG = "the original without what it lacks: train.py --epochs 1 " + "x" * 300
 def test_long_texts_leave_the_stage_and_the_time_to_be_read(width: int) -> None:
     progress = Progress(quiet=True)
     progress.begin(12, 0)
-    doing = [Doing("1", "owner+" + "long-" * 20, "rewrite", LONG), Doing("12", "args", "verify", "\x1b[2J")]
+    doing = [Doing("1", 1, "owner+" + "long-" * 20, "rewrite", LONG), Doing("12", 2, "args", "verify", "\x1b[2J")]
     shown = io.StringIO()
     Console(file=shown, width=width).print(progress._table(doing))
     lines = shown.getvalue().splitlines()

@@ -14,6 +14,7 @@ import pytest
 from codemods.batch import pending
 from codemods.batch.campaign.settings import Campaign, read
 from codemods.batch.errors import CampaignError, Exhausted
+from codemods.batch.executors import Doing
 from codemods.batch.fleet import write_reports
 from codemods.batch.ledger.ledger import Ledger, Row
 from codemods.batch.ledger.lock import owned
@@ -21,12 +22,13 @@ from codemods.batch.overview import status, status_text
 from codemods.batch.pending import OTHER_TOOL, by_other_tool
 from codemods.batch.places import Places
 from codemods.batch.planning import plan, plan_text
+from codemods.batch.running import run
 from codemods.batch.stages import rewriting
 from codemods.batch.stages.job import Job, Outcome
 from codemods.batch.stages.jobs import perform, write_facts
 from codemods.batch.stages.rewriting import unproven_of
 from codemods.rewriting.changes import Proof
-from tests.batch.inline import run_inline, verified
+from tests.batch.inline import Inline, Quiet, run_inline, verified
 from tests.batch.tools import CLEAN, TRAIN, campaign_file, commit, git, repository, tree_of
 
 
@@ -136,6 +138,33 @@ def test_what_was_interrupted_comes_last(campaign: Campaign) -> None:
     assert executor.done == [("fine", "rewrite")]
     with Ledger.open(campaign.work) as ledger:
         assert {row["interruptions"] for row in ledger.repositories()} == {0}
+
+
+def test_what_waits_for_a_worker_is_not_under_way(campaign: Campaign) -> None:
+    told: list[str] = []
+
+    class OneAtATime(Inline):
+        jobs: list[Job]
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.jobs = []
+
+        def submit(self, job: Job) -> None:
+            self.jobs.append(job)
+
+        def doing(self) -> list[Doing]:
+            return [Doing("1", one.repository, one.slug, one.stage) for one in self.jobs[:1]]
+
+        def wait(self, timeout: float) -> list[Outcome]:
+            told.append(status_text(status(campaign)).partition("; under way: ")[2].splitlines()[0])
+            return [perform(self.jobs.pop(0))]
+
+    executor = OneAtATime()
+    run(campaign, lambda places, todo: (executor, executor), Quiet())
+    assert told[0] == "fine; 1 waiting for a worker"
+    assert told[-1] == "nothing"
+    assert not any("," in text for text in told)
 
 
 def test_a_worker_that_dies_once_is_forgiven(campaign: Campaign) -> None:

@@ -13,9 +13,10 @@ from codemods.batch.stages.job import Job, Outcome
 
 @dataclass
 class Doing:
-    """What a worker does, for people who wait."""
+    """What a worker does, for people who wait: a stage of the repository with this number in the ledger."""
 
     worker: str
+    repository: int
     slug: str
     stage: str
     text: str = ""

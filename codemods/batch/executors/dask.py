@@ -114,7 +114,7 @@ class DaskExecutor:
         for key, since in sorted(self._since.copy().items(), key=lambda item: item[1])[: self._capacity // _AHEAD]:
             job = self._jobs.get(key)
             if job is not None:
-                found.append(Doing("dask", job.slug, job.stage, "", since))
+                found.append(Doing("dask", job.repository, job.slug, job.stage, "", since))
         return found
 
     def close(self) -> None:

@@ -80,7 +80,7 @@ class ProcessExecutor:
     def _serve(self, number: int, worker: Worker) -> None:
         try:
             while (job := self._jobs.get()) is not None and not self._cancelled.is_set():
-                doing = self._doing[number] = Doing(str(number + 1), job.slug, job.stage)
+                doing = self._doing[number] = Doing(str(number + 1), job.repository, job.slug, job.stage)
 
                 def tell(text: str, doing: Doing = doing) -> None:
                     doing.text = text

@@ -272,9 +272,14 @@ class Ledger:
             return [row["slug"] for row in gone]
 
     def begin(self, number: int, attempt: str) -> None:
-        """Note that an attempt at the next stage begins; only its result will be taken."""
+        """Note an attempt at the next stage, which may wait for a worker; only its result will be taken."""
         with self.transaction() as db:
-            db.execute("UPDATE repositories SET attempt=? WHERE id=?", (attempt, number))
+            db.execute("UPDATE repositories SET attempt=?, begun_at=NULL WHERE id=?", (attempt, number))
+
+    def work_began(self, numbers: Iterable[int]) -> None:
+        """Note that workers work on the attempts at these repositories."""
+        with self.transaction() as db:
+            db.executemany("UPDATE repositories SET begun_at=? WHERE id=?", [(time.time(), one) for one in numbers])
 
     def died(self, number: int) -> int:
         """Note that the worker of a repository died; return how often by now, since it was last planned."""

@@ -84,6 +84,7 @@ ADDED = (
     ("repositories", "opened_at", "REAL"),
     ("repositories", "ended_at", "REAL"),
     ("repositories", "fork", "TEXT NOT NULL DEFAULT ''"),
+    ("repositories", "begun_at", "REAL"),
     ("repositories", "interruptions", "INTEGER NOT NULL DEFAULT 0"),
     ("repositories", "pushing", "TEXT NOT NULL DEFAULT ''"),
 )

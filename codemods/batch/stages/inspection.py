@@ -116,7 +116,8 @@ def list_tree(git: Git, repository: Path, commit: str = "HEAD") -> list[Entry]:
 def inspect(git: Git, repository: Path, limits: Limits, source: Path | None = None, commit: str = "HEAD") -> Inspected:
     """Look at the tree of ``commit``; raises :class:`Refused`, saying why, for one that is not to be written.
 
-    ``source`` is where it was cloned from, on this machine: it knows the size of what was left out.
+    ``source`` is where it was cloned from, on this machine: it knows the size of what was left out, unless it lacks
+    that itself.
     """
     entries = list_tree(git, repository, commit)
     if len(entries) > limits.files:
@@ -124,6 +125,8 @@ def inspect(git: Git, repository: Path, limits: Limits, source: Path | None = No
     for entry in entries:
         if not entry.there:
             size = _size_at(source, entry)
+            if source is not None and not size:
+                raise Refused(f"{_shown(entry.path)} is not in {source}, which is a partial clone")
             limit = human(limits.file_size)
             told = (
                 f"is {human(size)}; the limit is {limit} a file" if size else f"is more than {limit}, the limit a file"
