@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from codemods.graph.model.facts.gradients import DETACHING
 from codemods.graph.model.facts.operations import SCALAR_FUNCTIONS
 from codemods.graph.model.kinds import Marked, NodeKind, UseKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Value, Walk
@@ -66,6 +67,9 @@ class Attempt:
     """The nodes of all walks, in order."""
     lenient: bool = False
     """Whether what cannot be seen counts as a tensor, which can be detached."""
+    aside: bool = False
+    """Whether it may also be what nothing that learns from this loss acts on: a factor, what an output is compared
+    with."""
 
     def run(self) -> bool:
         """Find the cuts; whether they leave nothing of the wasted part and touch nothing else."""
@@ -89,7 +93,7 @@ class Attempt:
                 return False
             self.cuts.append(cut)
             self._spread()
-        return bool(self.cuts) and self._primary() and self._covered()
+        return bool(self.cuts) and (self.aside or self._primary()) and self._covered()
 
     def _pure(self, node: Node) -> bool:
         return self.masks.get(id(node)) == 1
@@ -340,6 +344,9 @@ def _expression(call: Place, node: Node) -> ast.expr | None:
             found.append(one)
             continue
         if isinstance(one, (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp, ast.Starred)):
+            continue
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in DETACHING:
+            # what it is called on comes in without its graph
             continue
         stack.extend(walking.children(one))
     return found[0] if len(found) == 1 else None

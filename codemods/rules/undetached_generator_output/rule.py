@@ -25,6 +25,8 @@ from codemods.terms.spans import Span
 class _Site(enum.Enum):
     CUT = "cut"
     """A call at which the graph can be cut."""
+    ASIDE = "aside"
+    """The same where nothing that learns from the loss acts on what is cut."""
     VAGUE = "vague"
     SHARED = "shared"
     ARGUMENT = "argument"
@@ -52,7 +54,8 @@ class UndetachedGeneratorOutput(Rule):
     that the discriminator's optimizer owns; a generator that is frozen for this step; losses that are meant to reach
     the features; a fake that is a list.
 
-    Advice: one ``D(fake)`` that serves both losses, because a second forward is needed; a fake of a model that cannot
+    Advice: one ``D(fake)`` that serves both losses, because a second forward is needed; what another network gives and
+    the loss only multiplies by or compares with (an advantage, the values of a critic); a fake of a model that cannot
     be seen, and that nothing shows to be a tensor.
 
     Promise: exact, since the same forward runs and the gradients that are missing afterwards were cleared unread (both
@@ -90,24 +93,34 @@ class UndetachedGeneratorOutput(Rule):
                     everything = everything or list(dict.fromkeys(n for w in trace.walks for n in w.seen))
                     attempts.append(Attempt(trace, lives, walk, fate, everything=everything))
         mended = [attempt for attempt in attempts if attempt.run() and not attempt.overwritten()]
-        yield from self._vague([a for a in attempts if a not in mended and not a.shared])
+        others = [a for a in attempts if a not in mended and not a.shared]
+        aside = [
+            a for a in (replace(a, cuts=[], gone=set(), aside=True) for a in others) if a.run() and not a.overwritten()
+        ]
+        known = {id(a.walk) for a in aside}
+        yield from self._vague([a for a in others if id(a.walk) not in known])
         for attempt in attempts:
             for call in attempt.shared:
                 assert call.statement is not None
                 yield self.seen(call.frame.file, call.statement, Shows.FAULT, _Site.SHARED, trail=attempt.trail(call))
         gone = {id(a.walk): a.gone for a in mended}
         for attempt in mended:
-            first = min(attempt.cuts, key=lambda cut: (cut.call.path, cut.call.line))
-            assert first.call.statement is not None
-            flags, later = _flags(trace, gone)
-            yield self.seen(
-                first.call.frame.file, first.call.statement, Shows.FAULT, _Site.CUT,
-                edits=[edit for cut in attempt.cuts for edit in cut.edits()],
-                sites=[(cut.call.path, cut.call.frame.file.span(cut.expression)) for cut in attempt.cuts],
-                name=ast.unparse(first.expression), late=_too_late(trace, attempt),
-                folds=any(folds(n) for n in attempt.walk.seen if id(n) not in attempt.gone),
-                flags=flags, trail=attempt.trail(first.call, later), cuts=attempt.lost(),
-            )  # fmt: skip
+            yield self._cut(trace, attempt, gone, _Site.CUT)
+        for attempt in aside:
+            yield self._cut(trace, attempt, gone | {id(attempt.walk): attempt.gone}, _Site.ASIDE)
+
+    def _cut(self, trace: Trace, attempt: Attempt, gone: dict[int, set[int]], kind: _Site) -> Observation:
+        first = min(attempt.cuts, key=lambda cut: (cut.call.path, cut.call.line))
+        assert first.call.statement is not None
+        flags, later = _flags(trace, gone)
+        return self.seen(
+            first.call.frame.file, first.call.statement, Shows.FAULT, kind,
+            edits=[edit for cut in attempt.cuts for edit in cut.edits()],
+            sites=[(cut.call.path, cut.call.frame.file.span(cut.expression)) for cut in attempt.cuts],
+            name=ast.unparse(first.expression), late=_too_late(trace, attempt),
+            folds=any(folds(n) for n in attempt.walk.seen if id(n) not in attempt.gone),
+            flags=flags, trail=attempt.trail(first.call, later), cuts=attempt.lost(),
+        )  # fmt: skip
 
     def _vague(self, attempts: list[Attempt]) -> Iterator[Observation]:
         """The cuts that would stand if what a model gives that cannot be seen were a tensor."""
@@ -148,6 +161,15 @@ class UndetachedGeneratorOutput(Rule):
                 continue
             done.add((site.path, site.span))
             yield from self._finding(site, decision)
+        for site in sites(observations, _Site.ASIDE):
+            if (site.path, site.span) in done or any(p in needed for o in site.observations for p in o.facts["sites"]):
+                continue
+            done.add((site.path, site.span))
+            first, *_ = self._finding(site, decision)
+            doubt = ", unless another step was to use them"
+            yield replace(
+                first, promise=Promise.ADVICE, likely=first.promise, message=first.message + doubt, partners=()
+            )
         for site in sites(observations, _Site.VAGUE):
             if (site.path, site.span) in done or any(p in needed for o in site.observations for p in o.facts["sites"]):
                 continue
