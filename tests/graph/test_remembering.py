@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
+
+import pytest
+
 from tests.graph.tools import Run, run
 
 MEMO = """
@@ -155,3 +159,196 @@ def test_true_and_one_are_remembered_apart() -> None:
         b = n(x, True)
     """
     assert run(code).graph("b") == run(code, memo=False).graph("b")
+
+
+INNER = """
+    class Inner(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b, self.c = nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3)
+            self.kept = None
+{methods}
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Inner()
+            self.l = nn.Linear(3, 3)
+        def forward(self, t, u):
+{forward}
+    outer = Outer()
+    opt = torch.optim.SGD(outer.parameters(), lr=0.1)
+    with torch.no_grad():
+        first = outer(x, x)
+    warm = outer(x, x)
+{use}
+"""
+"""A module in another one is called twice before it is used: ``methods`` of the inner, ``forward`` of the outer one."""
+
+TWO = """
+    for i in range(2):
+        a, b = outer(x, x)
+        a.sum().backward(retain_graph=True)
+        b.sum().backward()
+"""
+ONE = """
+    for i in range(2):
+        r = outer(x, x)
+        r.sum().backward(retain_graph=True)
+        (r * r).sum().backward()
+"""
+
+AGAIN = {
+    "two results of one trunk": (
+        ["def forward(self, t):", "    h = torch.relu(self.a(t))", "    return self.b(h), self.c(h)"],
+        ["return self.inner(t)"],
+        TWO,
+    ),
+    "two results without a common trunk": (
+        ["def forward(self, t):", "    return self.b(t), self.c(t)"],
+        ["return self.inner(t)"],
+        TWO,
+    ),
+    "one result of another": (
+        ["def forward(self, t):", "    h = torch.relu(self.a(t))", "    return h, self.b(h)"],
+        ["return self.inner(t)"],
+        TWO,
+    ),
+    "three results, of which two share": (
+        ["def forward(self, t):", "    h = torch.relu(self.a(t))", "    return self.b(h), self.b(t), self.c(h)"],
+        ["one, two, three = self.inner(t)", "return (one, three) if t is u else (one, two)"],
+        TWO,
+    ),
+    "one tensor given twice, then two": (
+        ["def mix(self, q, k):", "    return torch.softmax(q * k, -1)"],
+        ["h, k = self.l(t), self.inner.a(u)", "self.inner.mix(h, h)", "return h, self.inner.mix(h, k)"],
+        TWO,
+    ),
+    "two tensors, then one given twice": (
+        ["def mix(self, q, k):", "    return torch.softmax(k * k, -1) + q.detach()"],
+        ["h, k = self.l(t), self.inner.a(u)", "self.inner.mix(h, k)", "return k, self.inner.mix(h, k)"],
+        TWO,
+    ),
+    "an argument that is given back changed": (
+        ["def forward(self, t):", "    return t, torch.exp(t)"],
+        ["return self.inner(self.l(t))"],
+        TWO,
+    ),
+    "a list of tensors": (
+        ["def forward(self, parts):", "    return torch.exp(self.a(parts[0]) * parts[1])"],
+        ["h, k = self.l(t), torch.exp(self.l(u))", "return h, self.inner([k, h])"],
+        TWO,
+    ),
+    "a dict of tensors": (
+        ["def forward(self, parts):", "    return torch.exp(self.a(parts['p'])), torch.exp(parts['q'])"],
+        ["h, k = torch.exp(self.l(t)), torch.exp(self.l(u))", "return self.inner({'q': h, 'p': h})"],
+        TWO,
+    ),
+    "a list that grows in the call": (
+        ["def forward(self, t):", "    found = []", "    for m in (self.a, self.b):", "        t = torch.exp(m(t))",
+         "        found.append(t)", "    return found[0], found[1]"],
+        ["return self.inner(t)"],
+        TWO,
+    ),
+    "a list that the call grows": (
+        ["def forward(self, t, found):", "    t = torch.exp(self.a(t))", "    found.append(t)", "    return self.b(t)"],
+        ["found = []", "r = self.inner(t, found)", "return r, found[0]"],
+        TWO,
+    ),
+    "what a module keeps": (
+        ["def forward(self, t):", "    self.kept = torch.exp(self.a(t))", "    return self.b(self.kept)"],
+        ["r = self.inner(t)", "return r, self.inner.kept"],
+        TWO,
+    ),
+    "a view of what is given": (
+        ["def forward(self, t):", "    return t.view(-1)"],
+        ["h = torch.exp(self.l(t))", "self.inner(h).mul_(2)", "return h, torch.exp(h)"],
+        TWO,
+    ),
+    "a call that changes what it gets": (
+        ["def forward(self, t):", "    t.mul_(2)", "    return self.a(t)"],
+        ["h = torch.exp(self.l(t))", "r = self.inner(h)", "return r, h"],
+        TWO,
+    ),
+    "a call that cuts": (
+        ["def forward(self, t):", "    return torch.exp(self.a(t)).detach()"],
+        ["return self.l(self.inner(t)), self.l(t)"],
+        TWO,
+    ),
+    "a call that freezes": (
+        ["def forward(self, t):", "    self.a.requires_grad_(False)", "    return self.a(t)"],
+        ["return self.l(t) * self.inner(t)"],
+        ONE,
+    ),
+    "a call that raises on one way": (
+        ["def forward(self, t, plain):", "    if plain:", "        raise ValueError", "    return torch.exp(self.a(t))"],
+        ["return self.inner(t, False)"],
+        ONE,
+    ),
+    "a number read of what is given": (
+        ["def forward(self, t):", "    s = t.sum().item()", "    return torch.exp(self.a(t)) * s"],
+        ["return self.inner(self.l(t))"],
+        ONE,
+    ),
+    "an unseen part": (
+        ["def forward(self, t):", "    return unseen(torch.exp(self.a(t)))"],
+        ["return self.inner(t)"],
+        ONE,
+    ),
+    "a branch": (
+        ["def forward(self, t):", "    h = torch.exp(self.a(t))", "    if t.sum() > 0:", "        h = torch.exp(self.b(h))",
+         "    return h, self.c(h)"],
+        ["return self.inner(t)"],
+        TWO,
+    ),
+}  # fmt: skip
+
+
+def shape(found: Run) -> list[object]:
+    """Of each backward, and of what it meets again: what goes into it, and which nodes that matter are there."""
+    return [
+        (
+            w.place.line,
+            sorted({n.birth for r in w.roots for n in r.ancestors() if n.leaf}),
+            any(n.saves for n in w.seen),
+            any(n.kind.value == "call" for n in w.seen),
+            any(n.saves for n, _ in w.again),
+            any(n.certain and n.saves for n, _ in w.again),
+            sorted({by.place.line for _, by in w.again}),
+        )
+        for w in found.trace.walks
+    ]
+
+
+def leaves(found: Run) -> dict[int, int]:
+    """The births of all leaves, counted: a run that calls less often has another clock."""
+    return {n.birth: i for i, n in enumerate(n for n in found.trace.nodes if n.leaf)}
+
+
+@pytest.mark.parametrize("case", AGAIN)
+def test_a_call_leaves_the_same_graph_each_time(case: str) -> None:
+    methods, forward, use = AGAIN[case]
+    code = INNER.format(
+        methods=textwrap.indent("\n".join(methods), " " * 8),
+        forward=textwrap.indent("\n".join(forward), " " * 12),
+        use=use,
+    )
+    if "unseen" in code:
+        code = "    from somewhere import unseen\n" + code
+    seen = []
+    for memo in (True, False):
+        found = run(code, memo=memo)
+        number = leaves(found)
+        seen.append([(line, [number[b] for b in births], *more) for line, births, *more in shape(found)])
+        assert found.trace.complete
+    assert seen[0] == seen[1]
+    assert seen[0], "something is back-propagated"
+
+
+def test_a_module_that_gets_lists_is_not_run_again() -> None:
+    methods, forward, use = AGAIN["a list of tensors"]
+    code = INNER.format(
+        methods=textwrap.indent("\n".join(methods), " " * 8),
+        forward=textwrap.indent("\n".join(forward), " " * 12),
+        use=use,
+    )
+    assert run(code).machine.spent < run(code, memo=False).machine.spent

@@ -1,17 +1,21 @@
 """Calls that need not be run again: pure functions of a module's forward, remembered by what they read.
 
 A call is remembered if it wrote nothing that was there before it and left no event. It is valid again where its
-arguments look the same and every cell that it read holds the very same value.
+arguments look the same and every cell that it read holds the very same value. It leaves the same graph then.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from codemods.graph.model.cells import Key
-from codemods.graph.model.kinds import NodeKind
-from codemods.graph.model.nodes import Node, Unseen, Value
+from codemods.graph.model.facts.layers import OTHER_KERNELS
+from codemods.graph.model.facts.memory import TURNED
+from codemods.graph.model.facts.operations import FOLDING
+from codemods.graph.model.kinds import Escape, NodeKind
+from codemods.graph.model.nodes import Node, Shadow, Unseen, Use, Value
 from codemods.graph.model.values import (
     Const,
     EnumMember,
@@ -31,30 +35,53 @@ LIMIT = 400
 
 
 @dataclass(frozen=True)
-class Origin:
-    """What a node of a remembered result was computed from: arguments by their position, and nodes that stay."""
+class Asked:
+    """A call that may be remembered: its ``key``, the ``nodes`` that its arguments carry, and the ``containers`` among
+    them, of which it only matters what they hold."""
 
-    arguments: tuple[int, ...]
-    fixed: tuple[Node, ...]
-    kernel: str
-    layers: bool
+    key: tuple[Any, ...]
+    nodes: list[Node]
+    containers: list[Sequence | Mapping]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A node of the graph that a remembered call leaves: one that it made, or several that the same of its results were
+    computed from.
+
+    ``result`` is the node among them that is one of a result. Its ``parents`` are steps before it by their number,
+    arguments by minus one less their position, and leaves.
+    """
+
+    result: Node | None
+    parents: tuple[int | Node, ...]
+    like: Node
+    """What it looks like, but for what is said here."""
+    kind: NodeKind
+    saves: bool
+    certain: bool
+    uses: tuple[Use, ...]
+    escapes: tuple[Escape, ...]
+    nodes: tuple[Node, ...]
+    """All that it stands for."""
 
 
 @dataclass(frozen=True)
 class Memo:
-    """A remembered call: the cells it read, its result, and where each node of that comes from."""
+    """A remembered call: the cells it read, its result, and the graph of that."""
 
     reads: dict[Key, Any]
     result: Value
-    origins: dict[Node, Origin]
+    steps: tuple[Step, ...]
 
 
 def signature(value: Value) -> Any:
-    """How an argument looks to a call; None where calls with it are not to be remembered."""
+    """How an argument looks to a call, its graph and what containers hold aside; None where calls with it are not to be
+    remembered."""
     if isinstance(value, Tensor):
         node = value.node
         known = (node.certain, node.dimensionless) if node is not None else None
-        return ("tensor", known, value.scalar, value.index)
+        return None if value.aliases else ("tensor", known, value.scalar, value.index)
     if isinstance(value, Const):
         kind = type(value.value)
         return (kind, value.value) if kind in (int, float, str, bool, type(None), EnumMember) else None
@@ -62,7 +89,7 @@ def signature(value: Value) -> Any:
         return ("plain", value.kind, value.begin, value.end, value.turn, value.counts)
     if isinstance(value, Unknown):
         known = (value.node.certain, value.node.dimensionless) if value.node is not None else None
-        return ("unknown", known, value.module is None)
+        return ("unknown", known, value.module is None, value.data, value.path)
     if isinstance(value, (Tuple, Join)):
         parts = value.items if isinstance(value, Tuple) else value.options
         found = tuple(signature(part) for part in parts)
@@ -91,51 +118,133 @@ def simple(value: Value) -> bool:
     return isinstance(value, (Tensor, Const, Plain))
 
 
-def origin(node: Node, born: int, arguments: list[Node], kernels: frozenset[str]) -> Origin | None:
-    """What ``node`` was computed from, by a call that began at clock ``born``; None if that is too much to follow."""
-    seen = {id(node)}
-    stack = [node]
-    taken: set[int] = set()
-    fixed: dict[int, Node] = {}
-    kernel = ""
-    layers = False
-    positions = {id(argument): i for i, argument in enumerate(arguments)}
-    while stack:
-        current = stack.pop()
-        if id(current) in positions:
-            taken.add(positions[id(current)])
-            continue
-        if current.birth < born or current.leaf:
-            fixed[id(current)] = current
-            continue
-        if current.label in kernels:
-            kernel = current.label
-        layers = layers or current.kind is NodeKind.MODULE
-        for parent in current.parents:
-            if id(parent) not in seen:
-                seen.add(id(parent))
-                stack.append(parent)
-        if len(seen) > LIMIT:
-            return None
-    if any(not n.leaf for n in fixed.values()):
+def events_at(nodes: Iterable[Node]) -> list[tuple[int, int]]:
+    """How many uses and escapes are noted at nodes."""
+    return [(len(node.uses), len(node.escapes)) for node in nodes]
+
+
+def graph_of(results: list[Node], born: int, arguments: list[Node], apart: Container[Node]) -> tuple[Step, ...] | None:
+    """The graph that a call leaves which began at clock ``born``: each step after what it was computed from. None if it
+    is too large, or if more than arguments and leaves went into it.
+
+    Nodes of which the same results were computed are one step: a backward through one of these goes through them all.
+    Each node that says more by itself than that it is there is a step of its own, and those ``apart`` are.
+    """
+    positions: dict[Node, int] = {}
+    for i, argument in enumerate(arguments):
+        positions.setdefault(argument, -1 - i)
+    wanted = [node for node in dict.fromkeys(results) if node not in positions and not node.leaf]
+    inside = _inside(wanted, born, positions)
+    if inside is None:
         return None
-    return Origin(tuple(sorted(taken)), tuple(fixed.values()), kernel, layers)
+    youngest_first = sorted(inside, key=lambda n: -n.birth)
+    for node in youngest_first:
+        for parent in node.parents:
+            if parent in inside:
+                inside[parent] |= inside[node]
+    alone = {node for node in inside if node in apart or _says_more(node)}
+    # what such a node went into cannot be one with what went into it
+    level: dict[Node, int] = {}
+    groups: dict[tuple[int, int, int], list[Node]] = {}
+    for node in reversed(youngest_first):
+        level[node] = max((level[p] + (p in alone) for p in node.parents if p in inside), default=0)
+        groups.setdefault((inside[node], level[node], node.birth if node in alone else 0), []).append(node)
+    # what goes into more results comes first
+    order = sorted(groups, key=lambda key: (-key[0].bit_count(), *key[1:]))
+    numbers = positions | {node: i for i, key in enumerate(order) for node in groups[key]}
+    shown = set(wanted)
+    return tuple(_step(groups[key], shown, numbers) for key in order)
 
 
-def rebuild(value: Value, fresh: dict[Node, Node], unseen: tuple[Unseen, ...]) -> Value:
-    """The same result with other nodes; ``unseen`` is what the arguments may carry unseen this time."""
-    if isinstance(value, (Tensor, Unknown)):
-        shadow = value.shadow
-        if unseen or any(isinstance(o, Unseen) for o in shadow):
-            shadow = (*unseen, *(o for o in shadow if not isinstance(o, Unseen)))
-        node = fresh[value.node] if value.node is not None else None
-        if node is None and shadow is value.shadow:
-            return value
+def _inside(results: list[Node], born: int, positions: Container[Node]) -> dict[Node, int] | None:
+    """The nodes that a call made for its results, each result with a bit of its own; None if that is too much."""
+    inside = {result: 1 << i for i, result in enumerate(results)}
+    stack = [*results]
+    while stack:
+        node = stack.pop()
+        if node.birth < born or len(inside) > LIMIT:
+            return None
+        for parent in node.parents:
+            if parent not in inside and parent not in positions and not parent.leaf:
+                inside[parent] = 0
+                stack.append(parent)
+    return inside
+
+
+def _says_more(node: Node) -> bool:
+    """Whether rules look at the node itself: it cannot be seen how it was made, or what runs without gradients, or code
+    did something with it."""
+    unseen = node.kind in (NodeKind.CALL, NodeKind.ARGUMENT) or node.label == "module"
+    product = node.label in FOLDING or node.label in TURNED
+    return unseen or product or node.label in OTHER_KERNELS or bool(node.uses or node.escapes)
+
+
+def _step(nodes: list[Node], results: set[Node], numbers: dict[Node, int]) -> Step:
+    own = numbers[nodes[0]]
+    result = next((node for node in nodes if node in results), None)
+    parents = (numbers.get(parent, parent) for node in nodes for parent in node.parents)
+    like = result or nodes[-1]
+    layers = any(node.kind is NodeKind.MODULE for node in nodes)
+    saving = [node for node in nodes if node.saves]
+    return Step(
+        result,
+        tuple(dict.fromkeys(parent for parent in parents if parent != own)),
+        like,
+        like.kind if len(nodes) == 1 else NodeKind.MODULE if layers else NodeKind.OP,
+        bool(saving),
+        like.certain if result is not None else any(node.certain for node in saving or nodes),
+        tuple(like.uses),
+        tuple(like.escapes),
+        tuple(nodes),
+    )
+
+
+def tensors_in(values: Iterable[Value]) -> list[Tensor]:
+    """The tensors directly in values and tuples."""
+    found: list[Tensor] = []
+    stack = [*values]
+    while stack:
+        value = stack.pop()
         if isinstance(value, Tensor):
-            return replace(value, node=node, shadow=shadow)
-        return Unknown(value.oid, value.origin, node, data=value.data, shadow=shadow, public=value.public)
-    if isinstance(value, Tuple):
-        return Tuple(tuple(rebuild(part, fresh, unseen) for part in value.items), value.names, value.closed)
-    if isinstance(value, Join):
-        return Join(tuple(rebuild(part, fresh, unseen) for part in value.options))
-    return value
+            found.append(value)
+        elif isinstance(value, (Tuple, Join)):
+            stack += value.items if isinstance(value, Tuple) else value.options
+    return found
+
+
+class Again:
+    """A remembered result given once more: other nodes, and tensors that share memory among themselves only."""
+
+    def __init__(self, nodes: dict[Node, Node], unseen: Shadow) -> None:
+        self.nodes = nodes
+        self.unseen = unseen
+        """What the arguments may carry unseen this time."""
+        self.bases: dict[int, Tensor] = {}
+
+    def rebuild(self, value: Value) -> Value:
+        """The same value of this time."""
+        if isinstance(value, Tensor):
+            bases = tuple(self._base(base) for base in value.bases)
+            return replace(value, node=self._node(value), shadow=self._shadow(value), bases=bases)
+        if isinstance(value, Unknown):
+            return Unknown(
+                value.oid, value.origin, self._node(value), data=value.data, shadow=self._shadow(value),
+                public=value.public,
+            )  # fmt: skip
+        if isinstance(value, Tuple):
+            return Tuple(tuple(self.rebuild(part) for part in value.items), value.names, value.closed)
+        if isinstance(value, Join):
+            return Join(tuple(self.rebuild(part) for part in value.options))
+        return value
+
+    def _base(self, base: Tensor) -> Tensor:
+        return self.bases.setdefault(id(base), replace(base))
+
+    def _node(self, value: Tensor | Unknown) -> Node | None:
+        return None if value.node is None else self.nodes.get(value.node, value.node)
+
+    def _shadow(self, value: Tensor | Unknown) -> Shadow:
+        if not self.unseen and not value.shadow:
+            return ()
+        origins = (o for o in value.shadow if not isinstance(o, Unseen))
+        return (*self.unseen, *(self.nodes.get(o, o) if isinstance(o, Node) else o for o in origins))

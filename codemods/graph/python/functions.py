@@ -61,9 +61,9 @@ class Functions(Remembering):
                 self.escape(value, Escape.SUBCLASS_METHOD)
             return self.unseen_call(self.opaque(at, "abstract", args.all()), "abstract")
         self.entered[definition] = function.file
-        key = self.memo_key(function, args, receiver) if caller.inside_module else None
-        if key is not None:
-            remembered = self.recall(key, args, at)
+        asked = self.asked_for(function, args, receiver) if caller.inside_module else None
+        if asked is not None:
+            remembered = self.recall(asked, args, at)
             if remembered is not None:
                 self.called[definition] = function.file
                 return remembered
@@ -75,10 +75,10 @@ class Functions(Remembering):
         self._set_grad(function)
         frame.grad = self.s.grad
         walks = len(self.trace.walks)
-        if key is None:
+        if asked is None:
             result = self.run_body(frame, definition)
         else:
-            result = self.run_and_remember(key, args, frame, definition)
+            result = self.run_and_remember(asked, args, frame, definition)
         if isinstance(definition, ast.AsyncFunctionDef) and not isinstance(caller.file.parent(at), ast.Await):
             for walk in self.trace.walks[walks:]:
                 self.walked_later(walk, frame.birth)

@@ -6,19 +6,33 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
+from collections.abc import Iterable, Sized
+from dataclasses import dataclass, replace
 from typing import Any
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cells import Key
-from codemods.graph.model.facts.layers import OTHER_KERNELS
 from codemods.graph.model.facts.python import CACHING, PASSING_DECORATORS
-from codemods.graph.model.kinds import GradSetting, NodeKind, UnseenKind
-from codemods.graph.model.memo import Memo, Origin, nodes_in, origin, rebuild, signature, simple
-from codemods.graph.model.nodes import Frame, Node, Unseen, Value
+from codemods.graph.model.kinds import CarrierKind, GradSetting, SequenceKind, UnseenKind
+from codemods.graph.model.memo import Again, Asked, Memo, events_at, graph_of, nodes_in, signature, simple, tensors_in
+from codemods.graph.model.nodes import Carrier, Frame, Node, Unseen, Value
 from codemods.graph.model.paths import canonical
-from codemods.graph.model.values import Function, Library, Tensor, Tuple, Unknown
+from codemods.graph.model.values import Function, Library, Mapping, Sequence, Tensor, Tuple, Unknown
 from codemods.graph.python.frames import Frames
+from codemods.graph.run.contents import ITEMS, REST
+
+_DEEP, _MANY = 3, 64
+"""How deep, and up to how many elements, containers that are given to a call are told by what they hold."""
+
+
+@dataclass(frozen=True)
+class _Before:
+    """What was noted when a call began: ``clock`` is the moment, ``events`` are counts that must stay, ``counts`` those
+    of what may also be noted of things that the call made itself."""
+
+    clock: int
+    events: tuple[object, ...]
+    counts: tuple[int, int, int, int]
 
 
 class Remembering(Frames):
@@ -26,23 +40,55 @@ class Remembering(Frames):
 
     # pure calls in a forward
 
-    def memo_key(self, function: Function, args: Arguments, receiver: Value | None) -> Any:
+    def asked_for(self, function: Function, args: Arguments, receiver: Value | None) -> Asked | None:
         """What a call is remembered by, None if it must not be."""
         decorated = function.wrapped or function.grad_mode is not GradSetting.UNSET
-        if args.more or decorated or self.hooks:
+        if args.more or args.uncounted or decorated or self.hooks:
             return None
         if self.cache_of(function.definition) is not None:
             return None
         names = sorted(args.keywords)
-        parts = [signature(v) for v in (*args.positional, *map(args.keywords.__getitem__, names))]
+        asked = Asked((), [], [])
+        parts = [self._look(v, asked) for v in (*args.positional, *map(args.keywords.__getitem__, names))]
         if None in parts:
             return None
         own = (id(function.definition), function.closure, getattr(receiver, "oid", None))
-        return (own, self.s.grad, len(args.positional), *names, *parts)
+        # one tensor that is given twice is not two
+        same: dict[Node, int] = {}
+        equal = tuple(same.setdefault(node, i) for i, node in enumerate(asked.nodes))
+        return replace(asked, key=(own, self.s.grad, len(args.positional), equal, *names, *parts))
 
-    def recall(self, key: Any, args: Arguments, at: ast.AST) -> Value | None:
+    def _look(self, value: Value, asked: Asked, depth: int = 0) -> Any:
+        """How an argument looks; what it carries is added to ``asked``."""
+        if isinstance(value, (Sequence, Mapping)) and depth < _DEEP:
+            held = self._held_by_name(value)
+            if held is not None:
+                asked.containers.append(value)
+                looks = [self._look(one, asked, depth + 1) for one in held.values()]
+                form = (value.kind, value.bounded) if isinstance(value, Sequence) else ()
+                order = tuple(value.oid in known for known in (self.displaced, self.uncounted, self.repeated))
+                return None if None in looks else ("holds", form, order, *held, *looks)
+        asked.nodes.extend(nodes_in(value))
+        return signature(value)
+
+    def _held_by_name(self, container: Sequence | Mapping) -> dict[Any, Value] | None:
+        """What a container holds by its cells, None where that is too much or is not held as such."""
+        oid = container.oid
+        rest = self.s.get((oid, REST))
+        if isinstance(container, Sequence):
+            items = self.s.get((oid, ITEMS))
+            if container.kind not in (SequenceKind.LIST, SequenceKind.DEQUE) or not isinstance(items, tuple):
+                return None
+            held: dict[Any, Any] = dict(enumerate(items))
+        else:
+            held = {key: self.s.get((oid, key)) for key in self.mapping_keys(container)}
+        if rest is not None:
+            held[REST] = rest
+        return held if 0 < len(held) <= _MANY and all(isinstance(v, Value) for v in held.values()) else None
+
+    def recall(self, asked: Asked, args: Arguments, at: ast.AST) -> Value | None:
         """What the call gave before, made of these arguments; None where nothing is remembered that still holds."""
-        memo = self.memos.get(key)
+        memo = self.memos.get(asked.key)
         if memo is None:
             return None
         peek = self.s.peek
@@ -51,36 +97,27 @@ class Remembering(Frames):
         if self.s.reads is not None:
             for cell, value in memo.reads.items():
                 self.s.reads.setdefault(cell, value)
-        arguments = [n for v in args.all() for n in nodes_in(v)]
-        fresh: dict[Node, Node] = {}
-        for node, came_from in memo.origins.items():
-            if node in fresh:
-                continue
-            parents = [arguments[i] for i in came_from.arguments if i < len(arguments)]
-            if len(came_from.arguments) == 1 and not came_from.fixed and node.kind is NodeKind.ARGUMENT:
-                fresh[node] = parents[0]
-                continue
-            made = self.node(
-                at,
-                NodeKind.MODULE if came_from.layers else NodeKind.OP,
-                [*parents, *came_from.fixed],
-                certain=node.certain,
-                scalar=node.scalar,
-                dimensionless=node.dimensionless,
-                label=came_from.kernel or node.label,
-            )
-            if made is None:
-                return None
-            made.shadow = self.shadow_of(args.all())
-            fresh[node] = made
-        return rebuild(memo.result, fresh, tuple(o for o in self.shadow_of(args.all()) if isinstance(o, Unseen)))
+        for container in asked.containers:
+            for held in self.elements(container):
+                self.read(held, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
+        made: list[Node | None] = []
+        nodes: dict[Node, Node] = {}
+        shadow = self.shadow_of(args.all())
+        for step in memo.steps:
+            parents = [p if isinstance(p, Node) else made[p] if p >= 0 else asked.nodes[-1 - p] for p in step.parents]
+            node = self.once_more(step, [p for p in parents if p is not None], at)
+            made.append(node)
+            if node is not None:
+                node.shadow = shadow
+                if step.result is not None:
+                    nodes[step.result] = node
+        if any(node not in nodes and not node.leaf for node in nodes_in(memo.result)):
+            return None
+        return Again(nodes, tuple(o for o in shadow if isinstance(o, Unseen))).rebuild(memo.result)
 
-    def run_and_remember(self, key: Any, args: Arguments, frame: Frame, definition: ast.AST) -> Value:
+    def run_and_remember(self, asked: Asked, args: Arguments, frame: Frame, definition: ast.AST) -> Value:
         """Run the body of a function, and remember what it gave where that follows from what it read."""
-        born, first_oid = self.clock, frame.fid
-        trace = self.trace
-        events = (len(trace.walks), len(trace.marks), len(trace.steps), len(trace.storings))
-        sums, others = len(trace.accumulations), len(trace.growths)
+        before = self._before(asked)
         outer_reads = self.s.reads
         reads: dict[Key, Any] = {}
         self.s.reads = reads
@@ -89,35 +126,63 @@ class Remembering(Frames):
         if outer_reads is not None:
             for cell, value in reads.items():
                 outer_reads.setdefault(cell, value)
-        written = self.written
-        after = (len(trace.walks), len(trace.marks), len(trace.steps), len(trace.storings))
-        grown = (*trace.accumulations[sums:], *trace.growths[others:])
-        if any(a.carrier is None or a.carrier.owner < first_oid for a in grown):
+        if self.raises_here or self.s.grad is not frame.grad or not simple(result):
             return result
-        if events != after or not simple(result) or self.s.grad is not frame.grad:
+        if self._left_something(before, asked, frame.fid) or self._made_unseen(args, result):
             return result
-        given = {id(o) for o in self.shadow_of(args.all())}
-        if any(isinstance(o, Unseen) and id(o) not in given for o in self.shadow_of([result])):
-            # it made something that cannot be seen, which is another thing each time
+        inside = {container.oid: frozenset(self._cells_of(container)) for container in asked.containers}
+        if any(cell[0] in inside and cell[1] not in inside[cell[0]] and v is not None for cell, v in reads.items()):
             return result
-        peek = self.s.peek
-        if any(0 < cell[0] < first_oid and (cell not in reads or peek(cell) is not reads[cell]) for cell in written):
+        kept = {cell: value for cell, value in reads.items() if cell[0] < frame.fid and cell[0] not in inside}
+        if self._is_of_before(result, asked, [*args.all(), *_flat(kept.values())]):
             return result
-        kept = {cell: value for cell, value in reads.items() if cell[0] < first_oid}
-        for value in kept.values():
-            if isinstance(value, (Tensor, Unknown)) and value.node is not None and not value.node.leaf:
-                return result
-        arguments = [n for v in args.all() for n in nodes_in(v)]
-        origins: dict[Node, Origin] = {}
-        for node in nodes_in(result):
-            if node in arguments:
-                return result
-            came_from = origin(node, born, arguments, OTHER_KERNELS)
-            if came_from is None:
-                return result
-            origins[node] = came_from
-        self.memos[key] = Memo(kept, result, origins)
+        # what a result was cut off from was computed, too
+        cut = [o for o in self.shadow_of([result]) if isinstance(o, Node) and o.birth >= before.clock]
+        steps = graph_of([*nodes_in(result), *cut], before.clock, asked.nodes, self.trace.unpacked)
+        if steps is not None:
+            self.memos[asked.key] = Memo(kept, result, steps)
         return result
+
+    def _before(self, asked: Asked) -> _Before:
+        trace = self.trace
+        # what a call of no consequence leaves none of
+        noted: list[Sized] = [trace.walks, trace.marks, trace.steps, trace.handings, trace.given_away, trace.old]
+        return _Before(
+            self.clock,
+            (*map(len, noted), *events_at(asked.nodes)),
+            (len(trace.accumulations), len(trace.growths), len(trace.storings), len(trace.alterations)),
+        )
+
+    def _left_something(self, before: _Before, asked: Asked, first: int) -> bool:
+        """Whether a call that began with identity ``first`` noted or changed anything that is not its own."""
+        trace = self.trace
+        if self._before(asked).events != before.events:
+            return True
+        sums, growths, storings, alterations = before.counts
+        grown = (*trace.accumulations[sums:], *trace.growths[growths:])
+        return (
+            any(a.carrier is None or a.carrier.owner < first for a in grown)
+            or any(getattr(storing.container, "oid", 0) < first for storing in trace.storings[storings:])
+            or any(n.birth < before.clock for a in trace.alterations[alterations:] for n in self.nodes_of(a.value))
+            or any(cell[0] and cell[0] < first for cell in self.written)
+        )
+
+    def _made_unseen(self, args: Arguments, result: Value) -> bool:
+        """Whether a call made something that cannot be seen, which is another thing each time."""
+        given = {id(o) for o in self.shadow_of(args.all())}
+        return any(isinstance(o, Unseen) and id(o) not in given for o in self.shadow_of([result]))
+
+    def _is_of_before(self, result: Value, asked: Asked, there: list[Value]) -> bool:
+        """Whether a result is a tensor that was there before the call, or shares its memory."""
+        held = [one for container in asked.containers for one in self.elements(container)]
+        memory = {id(base) for tensor in tensors_in([*there, *held]) for base in self.memory(tensor)}
+        return any(
+            tensor.aliases or not memory.isdisjoint(map(id, self.memory(tensor))) for tensor in tensors_in([result])
+        ) or not set(asked.nodes).isdisjoint(nodes_in(result))
+
+    def _cells_of(self, container: Sequence | Mapping) -> list[Any]:
+        """The cells by which a container that is given to a call is told."""
+        return [REST, ITEMS] if isinstance(container, Sequence) else self.mapping_keys(container)
 
     # functions that give the same result again
 
@@ -149,3 +214,10 @@ class Remembering(Frames):
         if isinstance(value, Tuple):
             return Tuple(tuple(self.kept_result(item, marker) for item in value.items), value.names, value.closed)
         return value
+
+
+def _flat(contents: Iterable[Any]) -> list[Value]:
+    """The values in what cells hold."""
+    return [
+        one for held in contents for one in (held if isinstance(held, tuple) else (held,)) if isinstance(one, Value)
+    ]

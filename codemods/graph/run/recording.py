@@ -12,6 +12,7 @@ from itertools import islice
 
 from codemods.graph.model.facts.memory import SHARING_MEMORY
 from codemods.graph.model.kinds import AliasForm, Altered, NodeKind, PlainKind, UnseenKind, UseKind
+from codemods.graph.model.memo import Step
 from codemods.graph.model.nodes import Alias, Node, Place, Shadow, Unseen, Use, Value
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Alteration
@@ -89,6 +90,32 @@ class Recording(Holding):
         self.trace.nodes.append(made)
         if self.s.grad is None:
             self.perhaps_off.add(made)
+        return made
+
+    def once_more(self, step: Step, parents: Iterable[Node], at: ast.AST) -> Node | None:
+        """A node of a remembered call once more, computed from ``parents``; None if none of them asks for gradients."""
+        unique = tuple(p for p in dict.fromkeys(parents) if not p.leaf or not self.frozen(p))
+        if not unique and step.parents:
+            return None
+        made = Node(
+            self.birth(),
+            step.kind,
+            unique,
+            self.place(at),
+            saves=step.saves,
+            certain=step.certain,
+            scalar=step.like.scalar,
+            dimensionless=step.like.dimensionless,
+            label=step.like.label,
+        )
+        made.uses += [use._replace(place=made.place) for use in step.uses]
+        made.escapes += step.escapes
+        if step.kind is not NodeKind.PART:
+            self.trace.nodes.append(made)
+        if not self.perhaps_off.isdisjoint(step.nodes):
+            self.perhaps_off.add(made)
+        if step.like in self.trace.unpacked:
+            self.trace.unpacked.add(made)
         return made
 
     def leaf(self, at: ast.AST, label: str = "") -> Node:
