@@ -280,8 +280,8 @@ AGAIN = {
         ONE,
     ),
     "a call that raises on one way": (
-        ["def forward(self, t, plain):", "    if plain:", "        raise ValueError", "    return torch.exp(self.a(t))"],
-        ["return self.inner(t, False)"],
+        ["def forward(self, t, plain):", "    if plain:", "        raise ValueError", "    return torch.exp(t)"],
+        ["return self.inner(self.l(t), False)"],
         ONE,
     ),
     "a number read of what is given": (
@@ -295,8 +295,8 @@ AGAIN = {
         ONE,
     ),
     "a branch": (
-        ["def forward(self, t):", "    h = torch.exp(self.a(t))", "    if t.sum() > 0:", "        h = torch.exp(self.b(h))",
-         "    return h, self.c(h)"],
+        ["def forward(self, t):", "    h = torch.exp(self.a(t))", "    if t.sum() > 0:",
+         "        h = torch.exp(self.b(h))", "    return h, self.c(h)"],
         ["return self.inner(t)"],
         TWO,
     ),

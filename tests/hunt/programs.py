@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tests.hunt.choices import Choices
 from tests.hunt.grammar import (
     byproducts,
+    called_before,
     carrying,
     extras,
     forgotten,
@@ -22,7 +23,18 @@ from tests.hunt.grammar import (
 from tests.hunt.grammar.sketch import Sketch
 
 MOST_EXTRAS = 4
-SUBJECTS = (tasks, byproducts, structures, neighbours, carrying, extras, surroundings, growing, forgotten)
+SUBJECTS = (
+    tasks,
+    byproducts,
+    called_before,
+    structures,
+    neighbours,
+    carrying,
+    extras,
+    surroundings,
+    growing,
+    forgotten,
+)
 """The modules that register something when they are imported."""
 
 
