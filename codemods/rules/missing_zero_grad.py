@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from codemods.graph.model.kinds import WalkKind
+from codemods.graph.model.kinds import Marked, WalkKind
 from codemods.graph.model.nodes import Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Step, Trace
-from codemods.graph.model.values import Optimizer
+from codemods.graph.model.values import Optimizer, Parameters, options_of
 from codemods.proofs.gradients import suite_of
 from codemods.proofs.marks import changes_gradients, clears, out_of_sight, touches_gradients
 from codemods.proofs.observations import Decision, Observation, Shows, sites
@@ -43,7 +43,8 @@ class MissingZeroGrad(Rule):
     cannot be seen (DeepSpeed, Lightning, accelerate); code in which the model or the optimizer is handed to something
     that cannot be seen.
 
-    Advice: a branch that clears beside one that does not; several optimizers with several backwards.
+    Advice: a branch that clears beside one that does not; several optimizers with several backwards; a method of a
+    model that computes something, whose code cannot be seen, and that may clear by the way.
 
     Promise: behaviour. The original runs, and the rewritten program learns something else; it needs ``--unsafe``.
 
@@ -89,7 +90,8 @@ class MissingZeroGrad(Rule):
             return
         others = {id(s.optimizer) for s in trace.steps if s.optimizer is not step.optimizer and _inside(s, step)}
         several = bool(others) and len(walks) > 1
-        yield self.seen(file, anchor, Shows.FAULT, optimizer=name, trail=trail, several=several)
+        unseen = _unseen_methods(trace, step)
+        yield self.seen(file, anchor, Shows.FAULT, optimizer=name, trail=trail, several=several, unseen=unseen)
 
     # deciding
 
@@ -103,7 +105,9 @@ class MissingZeroGrad(Rule):
                         f"this branch steps with `{name}` and never clears its gradients; another branch clears them",
                     )
                 elif site.faulty:
-                    faults[site.path, site.span].append({**site.facts, "several": site.any("several")})
+                    unseen = next((u for o in site.observations for u in o.facts["unseen"]), "")
+                    facts = {**site.facts, "several": site.any("several"), "unseen": unseen}
+                    faults[site.path, site.span].append(facts)
         for (path, span), found in faults.items():
             names = [facts["optimizer"] for facts in found]
             spoken = " and ".join(f"`{name}`" for name in names)
@@ -118,7 +122,12 @@ class MissingZeroGrad(Rule):
                 (path, InsertStatements(span, "before", f"{name}.zero_grad()")) for name in names
             ]
             remedy = f"clear them before this backward: {', '.join(f'{name}.zero_grad()' for name in names)}"
-            yield Finding(self.name, path, span, Promise.BEHAVIOUR, message, remedy, _trail(found), tuple(edits))
+            promise, likely = Promise.BEHAVIOUR, None
+            unseen = next((facts["unseen"] for facts in found if facts["unseen"]), "")
+            if unseen:
+                promise, likely = Promise.ADVICE, Promise.BEHAVIOUR
+                message += f", unless `{unseen}()`, whose code cannot be seen, clears them"
+            yield Finding(self.name, path, span, promise, message, remedy, _trail(found), tuple(edits), likely=likely)
 
 
 def _trail(found: list[dict[str, Any]]) -> tuple[TrailStep, ...]:
@@ -228,12 +237,31 @@ def _plain(trace: Trace, steps: list[Step], walks: list[Walk]) -> bool:
     if len({tuple(turn for _, turn in loops_around(s.place)) for s in steps}) < 2:
         return False
     around = {id(loop) for loop, _ in loops_around(step.place)}
-    if any(out_of_sight(m) and any(id(loop) in around for loop, _ in m.place.turns()) for m in trace.marks):
+    sight = [m for m in trace.marks if out_of_sight(m) and any(id(loop) in around for loop, _ in m.place.turns())]
+    if not all(_computes(trace, m) for m in sight):
         return False
     if any(_wrapped(walk) or not any(n.certain and not n.leaf for n in walk.seen) for walk in walks):
         return False
     loop = loops_around(step.place)[-1][0]
     return not any(isinstance(n, ast.Attribute) and n.attr == "no_sync" for n in walking.walk(loop))
+
+
+def _computes(trace: Trace, mark: Mark) -> bool:
+    """Whether it is a method of a module that cannot be seen, of whose result something is made, and that gets no
+    optimizer."""
+    given = (o for h in trace.handings if h.place.node is mark.place.node for v in h.given for o in options_of(v))
+    dropped = mark.place.frame.file.is_statement(mark.place.node)
+    return (
+        mark.kind is Marked.UNSEEN_MODULE_METHOD
+        and not dropped
+        and not any(isinstance(one, (Optimizer, Parameters)) for one in given)
+    )
+
+
+def _unseen_methods(trace: Trace, step: Step) -> tuple[str, ...]:
+    """Such methods in the loops around a step, as they are called there: they may clear gradients."""
+    calls = (m.place.node for m in trace.marks if m.kind is Marked.UNSEEN_MODULE_METHOD and _inside(m, step))
+    return tuple(dict.fromkeys(ast.unparse(call.func) for call in calls if isinstance(call, ast.Call)))
 
 
 def _wrapped(walk: Walk) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.terms.findings import Promise
+from codemods.terms.findings import Promise, promoted
 from tests.rules.tools import added, found, lines, mended
 
 RULE = "missing-zero-grad"
@@ -355,3 +355,43 @@ def test_two_losses_for_two_optimizers_are_advice(tmp_path: Path) -> None:
             opt.step()
         """
     assert [f.promise for f in found(tmp_path, RULE, START, body)] == [Promise.ADVICE]
+
+
+UNSEEN = """
+        from somewhere import Net
+        unseen = Net()
+        other = torch.optim.Adam(unseen.parameters())
+"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "method"),
+    [
+        ("unseen.loss(x, y)", "unseen.loss()"),
+        ("F.mse_loss(unseen(unseen.augment(x)), y)", "unseen.augment()"),
+    ],
+)
+def test_a_method_that_cannot_be_seen_is_likely_not_to_clear(tmp_path: Path, loss: str, method: str) -> None:
+    body = f"""
+        for x, y in data:
+            loss = {loss}
+            loss.backward()
+            other.step()
+        """
+    findings = found(tmp_path, RULE, START, UNSEEN, body)
+    assert [(f.promise, f.likely) for f in findings] == [(Promise.ADVICE, Promise.BEHAVIOUR)]
+    assert f"unless `{method}`, whose code cannot be seen" in findings[0].message
+    assert "other.zero_grad()" in mended(tmp_path, promoted(findings))
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        # of what is called for what it does nothing is known
+        "for x, y in data:\n    unseen.begin_step()\n    unseen.loss(x, y).backward()\n    other.step()",
+        "for x, y in data:\n    unseen.zero_grad()\n    unseen.loss(x, y).backward()\n    other.step()",
+        "for x, y in data:\n    unseen.loss(x, y, other).backward()\n    other.step()",
+    ],
+)
+def test_what_may_well_clear_is_left(tmp_path: Path, loop: str) -> None:
+    assert found(tmp_path, RULE, START, UNSEEN, loop) == []
