@@ -69,6 +69,8 @@ def _cuts(event: Mapping[str, Any] | None, sources: Sources) -> list[Clue]:
         cut = event["cuts"][-1]
         why = "under no_grad" if cut["reason"] == "no_grad" else f"{cut['call']} gives a tensor without a graph"
         clues = [sources.clue("cause", cut["site"], why)]
+        if cut["reason"] == "no_grad" and cut.get("off") not in (None, cut["site"]):
+            clues.append(sources.clue("off", cut["off"], "switches gradients off"))
     else:
         clues = [
             sources.clue("cause", left["site"], f"{left['call']} takes the value out of torch")

@@ -11,9 +11,9 @@ from codemods.source.syntax import FAILURES
 from verify.diagnosis.model import Fault, Kind
 from verify.fixing import states, stored
 from verify.fixing.clues import Candidate, place_of, printed, same_loss, variable
-from verify.fixing.learners import attached, cleared, frozen, made_later, recording, registered, spared
+from verify.fixing.learners import attached, cleared, frozen, made_later, recording, registered, spared, switched_on
 from verify.fixing.losses import retained, summed, walked_once
-from verify.fixing.moved import changed_later, rebuilt_in_loop
+from verify.fixing.moved import begun_in_loop, changed_later, rebuilt_in_loop
 from verify.fixing.shared import kept_elsewhere, read_cloned, read_detached
 from verify.fixing.states import always, cut_where_it_enters, kept_detached, rebuilt, uncached
 from verify.fixing.stored import stored_detached
@@ -40,6 +40,7 @@ def candidates(fault: Fault, texts: Texts, loaded: Collection[str] = ()) -> list
             kept_detached,
             read_detached,
             stored_detached,
+            begun_in_loop,
             retained,
             summed,
         ),
@@ -54,7 +55,7 @@ def candidates(fault: Fault, texts: Texts, loaded: Collection[str] = ()) -> list
         ),
         Kind.GROWING_GRAPH: (stored_detached, kept_detached, stored.detached_after_backward),
         Kind.NO_GRADIENT: (attached, recording, frozen),
-        Kind.LOSS_CUT_OFF: (attached, recording),
+        Kind.LOSS_CUT_OFF: (attached, recording, switched_on),
         Kind.NOT_IN_OPTIMIZER: (functools.partial(registered, loaded=loaded), made_later),
         Kind.NEVER_CLEARED: (cleared,),
         Kind.UNUSED_FORWARDS: (spared,),

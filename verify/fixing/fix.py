@@ -231,11 +231,12 @@ class Fixer:
         """Go on with the best of the changes that were kept."""
         self._refused += search.refused
         if not search.kept:
-            why = "it mends the fault, but"
-            self._refused += [Refused(one.repair.title, f"{why} {one.repair.price}") for one in search.priced]
+            # What a form of a change costs says more than that another form of it does not help.
+            priced = {one.repair.title: f"it mends the fault, but {one.repair.price}" for one in search.priced}
+            self._refused = [one for one in self._refused if one.title not in priced]
+            self._refused += [Refused(title, why) for title, why in priced.items()]
             return None
-        # Of equals the first one: candidates come in the order in which people would want them.
-        best = max(search.kept, key=lambda one: (-len(one.after.faults), one.after.measures.learning, -one.parts))
+        best = search.best()
         others = tuple(one.repair for one in (*search.kept, *search.priced) if one is not best)
         self._repairs.append(replace(best.repair, others=others))
         self._files = dict(best.files)

@@ -180,6 +180,29 @@ def recording(fault: Fault, texts: Texts) -> Iterator[Candidate]:
             yield Candidate(title, meaning, {file.path: "".join(lines)})
 
 
+def switched_on(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """Switch gradients off for the function alone that does so for ever, or on again where they are needed."""
+    off, cause = place_of(fault.clue("off"), texts), place_of(fault.clue("cause"), texts)
+    call = off[1].value if off is not None and isinstance(off[1], ast.Expr) else None
+    if off is None or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return
+    file, statement = off
+    value = call.args[0] if len(call.args) == 1 else None
+    if call.func.attr != "set_grad_enabled" or not isinstance(value, ast.Constant) or value.value is not False:
+        return
+    torch, function = file.segment(call.func.value), file.function(statement)
+    if function is not None and statement in function.body and len(function.body) > 1:
+        lines = file.without(statement).splitlines(keepends=True)
+        first = min(node.lineno for node in (function, *function.decorator_list))
+        lines.insert(first - 1, f"{file.indent(first)}@{torch}.no_grad()\n")
+        title = f"switch gradients off in {function.name} alone, not from {file.at(statement.lineno)} on"
+        yield Candidate(title, "what runs after it records gradients again", {file.path: "".join(lines)})
+    if cause is not None and cause[0].path == file.path and file.function(cause[1]) is function:
+        title = f"switch gradients on again before {cause[0].at(cause[1].lineno)}"
+        code = f"{torch}.set_grad_enabled(True)"
+        yield Candidate(title, "they are recorded from there on", file.inserted(cause[1], code, before=True))
+
+
 def cleared(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     """Clear the gradients before the first backward of a step, or after the step."""
     place = place_of(fault.clue("step"), texts)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from verify.diagnosis.model import Clue, Fault
-from verify.fixing.clues import Candidate, named_in, place_of, targets
+from verify.fixing.clues import Candidate, named, named_in, place_of, targets
 from verify.fixing.states import EACH_STEP, is_target
 from verify.fixing.texts import Text, Texts
 
@@ -31,6 +31,31 @@ def rebuilt_in_loop(fault: Fault, texts: Texts) -> Iterator[Candidate]:
             title = f"build {file.segment(targets(statement)[0])} in each turn of the loop at {file.at(loop.lineno)}"
             files = file.moved(moved, loop.body[0], before=True)
             yield Candidate(title, EACH_STEP, files, "rebuild", fresh=True)
+
+
+def begun_in_loop(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """Begin in each turn what a loop takes over from the turn before, by the statement that begins it before the
+    loop."""
+    freed, made = place_of(fault.clue("freed by"), texts), place_of(fault.clue("cause"), texts)
+    if freed is None or made is None or made[0].path != freed[0].path:
+        return
+    file, backward = freed
+    loops, own = file.around(backward, (ast.For, ast.While)), set(named(file, made[1]))
+    loop = next((each for each in reversed(loops) if _holds(each, made[1].lineno)), None)
+    if loop is None or loop.body[0].lineno == loop.lineno or not isinstance(made[1], _SIMPLE):
+        return
+    if own & _read_behind(loops[0], file):
+        # What all turns come to is wanted.
+        return
+    for outer in loops[: loops.index(loop) + 1]:
+        for each in (each for each in file.block(outer) if each.lineno < outer.lineno):
+            if not isinstance(each, _SIMPLE) or set(named(file, each)) != own or not file.alone(each):
+                continue
+            names = ", ".join(sorted(own))
+            title = f"begin {names} in each turn of the loop at {file.at(loop.lineno)}"
+            meaning = f"each turn begins as {file.at(each.lineno)} does; nothing is taken over from the turn before"
+            files = file.moved([each], loop.body[0], before=True)
+            yield Candidate(title, meaning, files, "afresh", fresh=True)
 
 
 def _made(fault: Fault, freed: tuple[Text, ast.stmt], texts: Texts) -> Iterator[ast.stmt]:
@@ -78,9 +103,13 @@ def _summed(moved: list[ast.stmt], loop: ast.For | ast.While, file: Text) -> boo
         for node in ast.walk(loop)
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
     }
+    return bool(begun & added & _read_behind(loop, file))
+
+
+def _read_behind(loop: ast.stmt, file: Text) -> set[str]:
+    """The names that the function of ``loop`` reads after it."""
     behind = [node for node in ast.walk(file.function(loop) or file.tree) if getattr(node, "lineno", 0) > _end(loop)]
-    read = {node.id for node in behind if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    return bool(begun & added & read)
+    return {node.id for node in behind if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
 
 
 def _end(statement: ast.stmt) -> int:

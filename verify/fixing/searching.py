@@ -71,6 +71,21 @@ class Search:
         """Whether there are as many choices as are shown."""
         return len(self.kept) + len(self.priced) >= CHOICES
 
+    def best(self) -> Kept:
+        """The one of those that were kept with which most is well; of equals the first, as candidates come in the order
+        in which people would want them. A graph that is built again and again counts less where its values stay."""
+
+        def rank(one: Kept) -> tuple[int, int, int]:
+            return -len(one.after.faults), one.after.measures.learning, -one.parts
+
+        best = max(self.kept, key=rank)
+        if "rebuild" not in best.ways:
+            return best
+        losses = best.after.measures.losses
+        same = [one for one in self.kept if rank(one) == rank(best) and one.after.measures.losses == losses]
+        cut = [one for one in same if "rebuild" not in one.ways]
+        return cut[0] if cut and len(losses) > 1 else best
+
     def refuse(self, candidate: Candidate, why: str) -> None:
         """Note why ``candidate`` is not proposed; of several forms of one change, why the first is not."""
         if all(candidate.title != one.title for one in self.refused):

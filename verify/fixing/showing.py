@@ -50,6 +50,11 @@ def shown(fault: Fault, before: Diagnosis, after: Diagnosis) -> tuple[tuple[str,
         if old.losses != new.losses[: len(old.losses)]:
             return (), "losses are other ones"
         return ("no tensors of two devices meet any more, and losses are the same",), ""
+    if fault.kind is Kind.LOSS_CUT_OFF and after.backwards > before.backwards and new.learning == old.learning:
+        if old.losses != new.losses[: len(old.losses)]:
+            return (), "losses are other ones"
+        made = f"{after.backwards} backwards are made ({before.backwards} before), and losses up to there are the same"
+        return (made,), ""
     if new.learning <= old.learning:
         return (), "no more parameters learn"
     return (f"{new.learning} of {new.meant} parameters learn ({old.learning} before); the first loss is the same",), ""

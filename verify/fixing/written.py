@@ -79,8 +79,21 @@ def _owned(target: ast.expr, statement: ast.stmt, file: Text) -> bool:
     loops = [node.target for node in around if isinstance(node, (ast.For, ast.comprehension))]
     if any(target.id in named_in(loop) for loop in loops):
         return False
-    fresh = all(isinstance(node.value, (ast.Call, ast.BinOp, ast.UnaryOp)) and not _view(node.value) for node in made)
-    return bool(made) and fresh
+    return bool(made) and all(_fresh(node.value, statement, file) for node in made)
+
+
+def _fresh(value: ast.expr, statement: ast.stmt, file: Text) -> bool:
+    """Whether ``value`` is a tensor that nobody else reads after ``statement``: what a call gave, or another name of
+    that which is not read any more."""
+    if isinstance(value, ast.Name):
+        function = file.function(statement)
+        if function is None or file.around(statement, (ast.For, ast.While)):
+            return False
+        loads = (node for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+        given = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
+        read = any(node.id == value.id and node.lineno > (statement.end_lineno or 0) for node in loads)
+        return not read and value.id not in given and _owned(value, statement, file)
+    return isinstance(value, (ast.Call, ast.BinOp, ast.UnaryOp)) and not _view(value)
 
 
 def _view(value: ast.expr) -> bool:

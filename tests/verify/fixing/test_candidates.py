@@ -209,6 +209,27 @@ def test_another_name_of_what_others_read_is_given_no_new_value(text: str) -> No
     assert offered(Kind.CHANGED_IN_PLACE, text, Clue("cause", at(line))) == []
 
 
+ALIAS = """
+def forward(self, x):
+    h = self.a(x)
+    gate = h
+    gate *= self.b(h)
+    return gate
+"""
+
+
+def test_another_name_of_what_nobody_reads_any_more_may_have_a_new_value() -> None:
+    assert changed(Kind.CHANGED_IN_PLACE, ALIAS, Clue("cause", at(4)))[0] == "gate = gate * self.b(h)"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("return gate", "return h"), ("h = self.a(x)", "h = x"), ("h = self.a(x)", "pass"), ("gate = h", "gate = x")],
+)
+def test_another_name_of_what_somebody_reads_is_given_no_new_value(old: str, new: str) -> None:
+    assert offered(Kind.CHANGED_IN_PLACE, ALIAS.replace(old, new), Clue("cause", at(4))) == []
+
+
 def test_an_argument_that_a_function_returns_may_have_a_new_value() -> None:
     text = "def f(h):\n    h.sub_(1)\n    return h\n"
     assert changed(Kind.CHANGED_IN_PLACE, text, Clue("cause", at(2))) == ["h = h.sub(1)"]
@@ -298,6 +319,42 @@ for x in data:
     loss = criterion(x)
     loss.backward()
 """
+
+
+WEIGHTS = """
+fast = list(weights)
+for task in tasks:
+    for _ in range(2):
+        fast = [w - g for w, g in zip(fast, grads(fast))]
+    loss = f(fast)
+    loss.backward()
+"""
+
+
+def begun(text: str) -> list[Candidate]:
+    clues = (Clue("cause", at(4)), Clue("carrier", name="params[0]", function="f"), Clue("consumer", at(5)))
+    found = offered(Kind.SECOND_BACKWARD, text, *clues, Clue("freed by", at(6)))
+    return [each for each in found if each.title.startswith("begin ")]
+
+
+def test_what_a_loop_takes_over_is_begun_in_each_turn() -> None:
+    (found,) = begun(WEIGHTS)
+    assert found.files["t.py"].splitlines()[:2] == ["for task in tasks:", "    fast = list(weights)"]
+    assert (found.way, found.fresh) == ("afresh", True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("fast = list(weights)", "slow = list(weights)"),
+        ("fast = list(weights)", "fast, lr = list(weights), 0.1"),
+        ("fast = list(weights)", "fast = list(weights); lr = 0.1"),
+        ("for task in tasks:", "if tasks:"),
+        ("    loss.backward()\n", "    loss.backward()\nprint(fast)\n"),
+    ],
+)
+def test_what_no_statement_of_its_own_begins_is_not_begun_again(old: str, new: str) -> None:
+    assert begun(WEIGHTS.replace(old, new)) == []
 
 
 def test_a_graph_and_what_is_made_of_it_are_made_in_the_loop() -> None:
@@ -761,6 +818,37 @@ def test_lines_without_gradients_get_them() -> None:
     assert found.files["t.py"] == "def f(x):\n    return body(x)\n"
     assert offered(Kind.NO_GRADIENT, text, replace(cause, text="argmax ends their graph")) == []
     assert offered(Kind.NO_GRADIENT, text.replace("torch.no_grad()", "autocast()"), cause) == []
+
+
+SWITCH = """
+def evaluate():
+    {off}
+    net.eval()
+    return net(x)
+def train():
+    loss = net(x)
+    loss.backward()
+"""
+
+
+def test_gradients_that_a_function_switches_off_for_ever_are_off_in_it_alone() -> None:
+    clues = (Clue("cause", at(6), text="under no_grad"), Clue("off", at(2)))
+    found = changed(Kind.LOSS_CUT_OFF, SWITCH.format(off="torch.set_grad_enabled(False)"), *clues)
+    assert found == ["@torch.no_grad()"]
+
+
+@pytest.mark.parametrize(
+    "off", ["torch.set_grad_enabled(mode)", "torch.set_grad_enabled(True)", "no_gradients()", "old = torch.no_grad()"]
+)
+def test_what_may_be_switched_off_for_a_reason_stays(off: str) -> None:
+    clues = (Clue("cause", at(6), text="under no_grad"), Clue("off", at(2)))
+    assert offered(Kind.LOSS_CUT_OFF, SWITCH.format(off=off), *clues) == []
+
+
+def test_gradients_are_switched_on_again_in_the_function_that_switched_them_off() -> None:
+    text = "for epoch in range(2):\n    loss = net(x)\n    loss.backward()\n    torch.set_grad_enabled(False)\n"
+    clues = (Clue("cause", at(2), text="under no_grad"), Clue("off", at(4)))
+    assert changed(Kind.LOSS_CUT_OFF, text, *clues) == ["torch.set_grad_enabled(True)"]
 
 
 def test_layers_in_a_list_are_registered() -> None:

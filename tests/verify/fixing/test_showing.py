@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from verify.diagnosis.model import Clue, Diagnosis, Fault, Kind
-from verify.fixing.showing import better, no_worse, uncovers
+from verify.diagnosis.model import Clue, Diagnosis, Fault, Kind, Measures
+from verify.fixing.repairs import Repair
+from verify.fixing.searching import Kept, Search
+from verify.fixing.showing import better, no_worse, shown, uncovers
 
 
 def diagnosis(*faults: Fault, backwards: int = 2, reason: str = "") -> Diagnosis:
@@ -56,3 +61,52 @@ def test_nothing_is_uncovered_where_the_fault_stays_or_the_program_gets_less_far
 def test_what_only_takes_time_hides_nothing() -> None:
     waste = fault(Kind.UNUSED_FORWARDS)
     assert not uncovers(waste, diagnosis(waste), diagnosis(TOTAL))
+
+
+def with_losses(*losses: float, learning: int = 2, backwards: int = 2) -> Diagnosis:
+    measures = Measures(meant=2, learning=learning, losses=losses, first=losses[0])
+    return replace(diagnosis(backwards=backwards), measures=measures)
+
+
+CUT_OFF = fault(Kind.LOSS_CUT_OFF)
+
+
+def test_a_program_that_goes_on_past_a_loss_without_a_graph_is_mended() -> None:
+    proof, trouble = shown(CUT_OFF, with_losses(3.0, 2.0), with_losses(3.0, 2.0, 1.0, backwards=3))
+    assert proof
+    assert trouble == ""
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        with_losses(3.0, 2.0),
+        with_losses(3.0, 1.0, 1.0, backwards=3),
+        with_losses(3.0, 2.0, 1.0, backwards=3, learning=1),
+        with_losses(4.0, 2.0, 1.0, backwards=3),
+    ],
+)
+def test_a_program_that_goes_no_further_or_computes_something_else_is_not(after: Diagnosis) -> None:
+    assert shown(CUT_OFF, with_losses(3.0, 2.0), after)[0] == ()
+
+
+def kept(way: str, *losses: float) -> Kept:
+    after = with_losses(*losses)
+    return Kept(Repair(way, "", (), "", after.measures), {}, after, frozenset({way}))
+
+
+def best(*changes: Kept) -> str:
+    tries: Any = None
+    search = Search(SECOND, diagnosis(SECOND), tries, kept=list(changes))
+    return search.best().repair.title
+
+
+def test_what_is_built_again_and_never_changes_is_rather_cut() -> None:
+    assert best(kept("rebuild", 3.0, 2.0), kept("cut", 3.0, 2.0)) == "cut"
+
+
+def test_what_is_built_again_learns_where_its_values_change() -> None:
+    assert best(kept("rebuild", 3.0, 2.0), kept("cut", 3.0, 2.5)) == "rebuild"
+    # One loss says nothing of the next step.
+    assert best(kept("rebuild", 3.0), kept("cut", 3.0)) == "rebuild"
+    assert best(kept("afresh", 3.0, 2.0), kept("cut", 3.0, 2.0)) == "afresh"

@@ -49,6 +49,8 @@ class Flow(TorchFunctionMode):
         self.used: set[int] = set()
         #: The last calls by which something with a graph left torch: line, call.
         self.left: list[tuple[Any, str]] = []
+        #: The line that switched gradients off, while they are off.
+        self._off: Any = None
         #: Numbers that lost their graph: a class that wraps one makes a tensor of its own, with the same memory.
         self._numbers: collections.deque[Any] = collections.deque(maxlen=64)
 
@@ -59,6 +61,8 @@ class Flow(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name == "__get__":
             name = getattr(getattr(func, "__self__", None), "__name__", name)
+        if name == "_set_grad_enabled":
+            self._off = None if args[0] else self._tree.site(_getframe(1))
         if name in _MAKING:
             self._make(result, _getframe(1))
         if name not in _ASIDE:
@@ -97,7 +101,7 @@ class Flow(TorchFunctionMode):
         anew = name in _ANEW
         if attached and (anew or not any(tensor.requires_grad for tensor in tensors)):
             reason = name if torch.is_grad_enabled() else "no_grad"
-            cut = (self._tree.site(frame), name, reason, flow.leaves)
+            cut = (self._tree.site(frame), name, reason, flow.leaves, self._off)
             flow = _Flow(flow.leaves, (*flow.cuts, cut)[:_MOST_CUTS], flow.born)
             self._numbers.extend(tensor for tensor in tensors if tensor.numel() == 1)
             if name in _LEAVING:
@@ -135,8 +139,14 @@ class Flow(TorchFunctionMode):
             "what": "flow",
             "born": born,
             "cuts": [
-                {"site": site, "call": call, "reason": reason, "leaves": sorted(named[k] for k in leaves if k in named)}
-                for site, call, reason, leaves in cuts
+                {
+                    "site": site,
+                    "call": call,
+                    "reason": reason,
+                    "leaves": sorted(named[k] for k in leaves if k in named),
+                    "off": off,
+                }
+                for site, call, reason, leaves, off in cuts
             ],
             "left": [{"site": site, "call": call} for site, call in self.left],
             "used": sorted(named[key] for key in self.used if key in named),

@@ -1,0 +1,124 @@
+"""More of :mod:`tests.verify.fixing.faults`, after what people report."""
+
+from tests.verify.fixing.faults import fault
+
+fault(
+    "weights of an inner loop that the next task takes over",
+    """
+    weights = [torch.randn(1, 8).requires_grad_(), torch.randn(8, 1).requires_grad_()]
+    opt = torch.optim.Adam(weights, lr=1e-2)
+    def forward(x, params):
+        return torch.tanh(x @ params[0]) @ params[1]  # consumer
+    fast = list(weights)
+    for task in range(5):
+        x = torch.rand(6, 1)
+        for _ in range(2):
+            inner = (forward(x, fast) - x.sin()).pow(2).mean()
+            grads = torch.autograd.grad(inner, fast, create_graph=True)  # consumer
+            fast = [w - 0.05 * g for w, g in zip(fast, grads)]  # cause
+        loss = (forward(x, fast) - x.sin()).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()  # freed_by site
+        opt.step()
+        print(loss.item())
+    """,
+    "second-backward",
+    "",
+    ("fast = list(weights)\n", ""),
+    ("for task in range(5):\n", "for task in range(5):\n    fast = list(weights)\n"),
+)
+fault(
+    "a gate that is another name of what was saved",
+    """
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 6)
+        def forward(self, x):
+            out = torch.sigmoid(self.a(x))
+            gate = out
+            gate *= self.b(out)  # cause saved_by
+            return gate + x
+    net = nn.Sequential(Block(), Block(), nn.Linear(6, 1))
+    opt = torch.optim.SGD(net.parameters(), 0.05)
+    for step in range(6):
+        x = torch.randn(8, 6)
+        loss = (net(x).squeeze(1) - x.sum(1)).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()  # site
+        opt.step()
+        print(loss.item())
+    """,
+    "changed-in-place",
+    "out",
+    ("gate *= self.b(out)", "gate = gate * self.b(out)"),
+)
+fault(
+    "an evaluation that switches gradients off for ever",
+    """
+    model = nn.Linear(4, 2)
+    opt = torch.optim.SGD(model.parameters(), 0.1)
+    def evaluate():
+        torch.set_grad_enabled(False)
+        return model(torch.ones(3, 4)).sum().item()
+    def train():
+        for _ in range(4):
+            loss = model(torch.randn(8, 4)).pow(2).mean()  # cause
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            print(loss.item())
+    for epoch in range(3):
+        train()
+        print(evaluate())
+    """,
+    "loss-cut-off",
+    "",
+    ("def evaluate():\n    torch.set_grad_enabled(False)\n", "@torch.no_grad()\ndef evaluate():\n"),
+)
+fault(
+    "labels made of weights that nobody trains",
+    """
+    true_w = torch.randn(2, 1, requires_grad=True)
+    inputs = torch.randn(32, 2)
+    labels = inputs.mm(true_w).exp()  # cause
+    w = torch.zeros(2, 1, requires_grad=True)
+    for epoch in range(3):
+        for chosen in torch.randperm(32).split(16):
+            loss = (inputs[chosen].mm(w) - labels[chosen]).pow(2).mean()  # consumer
+            loss.backward()  # freed_by site
+            with torch.no_grad():
+                w -= 0.03 * w.grad
+                w.grad.zero_()
+            print(loss.item())
+    """,
+    "second-backward",
+    "labels",
+    ("labels = inputs.mm(true_w).exp()", "labels = inputs.mm(true_w).exp().detach()"),
+)
+fault(
+    "a layer of a class of which there are several, with a weight made once",
+    """
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.raw = nn.Parameter(torch.randn(4, 4))
+            self.weight = torch.linalg.qr(self.raw)[0]  # cause
+        def forward(self, x):
+            return x @ self.weight  # consumer
+    layers = nn.ModuleList([Scaled() for _ in range(2)])
+    opt = torch.optim.Adam(layers.parameters(), lr=1e-2)
+    for step in range(6):
+        z = torch.randn(8, 4)
+        for layer in layers:
+            z = layer(z)
+        loss = (z - 1).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()  # freed_by site
+        opt.step()
+        print(loss.item())
+    """,
+    "second-backward",
+    "self.weight",
+    ("    return x @ self.weight", "    self.weight = torch.linalg.qr(self.raw)[0]\n        return x @ self.weight"),
+)
