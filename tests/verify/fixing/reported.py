@@ -122,3 +122,26 @@ fault(
     "self.weight",
     ("    return x @ self.weight", "    self.weight = torch.linalg.qr(self.raw)[0]\n        return x @ self.weight"),
 )
+fault(
+    "a first state that a module makes where tensors are made",
+    """
+    class Tagger(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cell, self.out = nn.GRU(4, 6, batch_first=True), nn.Linear(6, 2)
+        def start(self, batch):
+            return torch.zeros(1, batch, 6)  # cause
+        def forward(self, x):
+            h, _ = self.cell(x, self.start(len(x)))  # consumer
+            return self.out(h)
+    model = Tagger().to("cuda")
+    opt = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for step in range(4):
+        loss = model(torch.randn(3, 5, 4).to("cuda")).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        print(loss.item())
+    """,
+    "device-mismatch",
+)

@@ -1,0 +1,94 @@
+"""Changes for tensors that stayed behind on another device."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from verify.diagnosis.model import Fault
+from verify.fixing.clues import Candidate, place_of, printed, variable
+from verify.fixing.texts import Text, Texts
+
+#: Functions of torch that make a tensor of no tensor, where it is told.
+_MAKING = frozenset({"zeros", "ones", "empty", "full", "eye", "rand", "randn", "randint", "randperm"})
+_MAKING |= {"arange", "linspace", "logspace", "tensor"}
+
+
+def moved(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """Move the tensor that is on another device: with its module, or just before its use."""
+    wrong, right, born = fault.clue("carrier"), fault.clue("other"), place_of(fault.clue("cause"), texts)
+    use = place_of(fault.clue("consumer"), texts)
+    name = printed(variable(wrong))
+    if not name:
+        return
+    if born is not None and (code := _buffer(*born, name)) is not None:
+        title = f"register {name} as a buffer at {born[0].at(born[1].lineno)}"
+        yield Candidate(title, "it goes wherever its module goes", born[0].replaced(born[1], code))
+    if use is not None and right is not None and (other := printed(right.name)) and wrong is not None:
+        title = f"move {name} to the device of {other} before {use[0].at(use[1].lineno)}"
+        copied = use[0].inserted(use[1], f"{name} = {name}.to({other}.device)", before=True)
+        if wrong.function == right.function == fault.figures.get("function"):
+            yield Candidate(title, "it is copied there in every step", copied)
+
+
+def _buffer(file: Text, statement: ast.stmt, name: str) -> str | None:
+    """Register a buffer where a module's ``__init__`` assigns a plain attribute."""
+    function = file.function(statement)
+    if not isinstance(statement, ast.Assign) or function is None or function.name != "__init__":
+        return None
+    target = statement.targets[0]
+    if len(statement.targets) != 1 or not isinstance(target, ast.Attribute) or not function.args.args:
+        return None
+    owner = function.args.args[0].arg
+    if not isinstance(target.value, ast.Name) or target.value.id != owner or name.rpartition(".")[2] != target.attr:
+        return None
+    return f'{owner}.register_buffer("{target.attr}", {file.segment(statement.value)}, persistent=False)'
+
+
+def made_there(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """Make tensors on the device where they are used: that of the other operand, or of the module's parameters."""
+    born, right = place_of(fault.clue("cause"), texts), fault.clue("other")
+    if born is None or born[1].lineno != born[1].end_lineno:
+        return
+    file, statement = born
+    calls = [node for node in ast.walk(statement) if _makes(node)]
+    if not calls or any(call is not other and call in ast.walk(other) for call in calls for other in calls):
+        return
+    for device, whose in _devices(right.name if right is not None else "", statement, file):
+        changes = [(call, _with(call, f"device={device}", file)) for call in calls]
+        title = f"make it on the device of {whose} at {file.at(statement.lineno)}"
+        yield Candidate(title, "nothing is copied; it goes where the rest is", file.replaced_all(changes))
+
+
+def _makes(node: ast.AST) -> bool:
+    """Whether ``node`` is a call that makes a tensor and is not told where."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _MAKING:
+        return False
+    told = any(keyword.arg in ("device", "out", None) for keyword in node.keywords)
+    return isinstance(node.func.value, ast.Name) and node.func.value.id == "torch" and not told
+
+
+def _with(call: ast.Call, argument: str, file: Text) -> str:
+    code = file.segment(call)
+    comma = ", " if call.args or call.keywords else ""
+    return f"{code[:-1].rstrip().removesuffix(',')}{comma}{argument})"
+
+
+def _devices(other: str, statement: ast.stmt, file: Text) -> Iterator[tuple[str, str]]:
+    """Expressions for the device, and whose it is: of what the function of ``statement`` knows."""
+    function = file.function(statement)
+    if function is None:
+        return
+    arguments = [arg.arg for arg in function.args.args]
+    code = printed(other)
+    if code and code.partition(".")[0].partition("[")[0] in arguments and code != "self":
+        yield f"{code}.device", code
+    if arguments and function.name != "__init__" and _is_module(function, file):
+        own = arguments[0]
+        yield f"next({own}.parameters()).device", f"the parameters of {own}"
+
+
+def _is_module(function: ast.AST, file: Text) -> bool:
+    """Whether ``function`` is a method of a class that says it is a module."""
+    owners = [node for node in ast.walk(file.tree) if isinstance(node, ast.ClassDef) and function in node.body]
+    return any(ast.unparse(base).rpartition(".")[2] == "Module" for owner in owners for base in owner.bases)
