@@ -51,7 +51,7 @@ def made_there(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     if born is None or born[1].lineno != born[1].end_lineno:
         return
     file, statement = born
-    calls = [node for node in ast.walk(statement) if _makes(node)]
+    calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call) and _makes(node)]
     if not calls or any(call is not other and call in ast.walk(other) for call in calls for other in calls):
         return
     for device, whose in _devices(right.name if right is not None else "", statement, file):
@@ -60,12 +60,12 @@ def made_there(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         yield Candidate(title, "nothing is copied; it goes where the rest is", file.replaced_all(changes))
 
 
-def _makes(node: ast.AST) -> bool:
-    """Whether ``node`` is a call that makes a tensor and is not told where."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _MAKING:
+def _makes(call: ast.Call) -> bool:
+    """Whether ``call`` makes a tensor and is not told where."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _MAKING:
         return False
-    told = any(keyword.arg in ("device", "out", None) for keyword in node.keywords)
-    return isinstance(node.func.value, ast.Name) and node.func.value.id == "torch" and not told
+    told = any(keyword.arg in ("device", "out", None) for keyword in call.keywords)
+    return isinstance(call.func.value, ast.Name) and call.func.value.id == "torch" and not told
 
 
 def _with(call: ast.Call, argument: str, file: Text) -> str:
