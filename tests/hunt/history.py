@@ -9,9 +9,9 @@ The code itself is never kept.
 
 A case is *found* if a fixable finding of the kind's rules stands where the fix was made, *advised* if such a finding is
 advice, *something else* if only other rules speak there, and *missed* otherwise. What only evaluates may be wrapped in
-the function, around it, or where it is called: a finding whose lines reach there, whose trail leads there, or that
-decorates what is called on the line, counts as well. A case of the kind ``leave`` shows
-what a later commit proved right as it was: any fixable finding of the rules that its note names is *wrong* there.
+the function, around it, or where it is called: a finding whose lines reach there or call that function, whose trail
+leads there, or that decorates what is called on the line, counts as well. A case of the kind ``leave`` shows what a
+later commit proved right as it was: any fixable finding of the rules that its note names is *wrong* there.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ import argparse
 import ast
 import collections
 import csv
+import functools
 import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -145,16 +146,21 @@ def _indented(lines: list[str], line: int) -> tuple[int, int] | None:
     return None
 
 
-def judge(case: Case, found: list[dict[str, Any]], text: str) -> str:
-    """What the findings of a tree come to for a case."""
+def judge(case: Case, found: list[dict[str, Any]], text: str, texts: Callable[[str], str] | None = None) -> str:
+    """What the findings of a tree come to for a case in a file of this ``text``; ``texts`` are those of the others."""
     first, last = (case.line - 1, case.line + 1) if case.kind in AT_THE_LINE else reach(text, case.line)
     there = [f for f in found if f["path"] == case.path and first <= f["line"] <= last]
     if case.kind == "leave":
         return "wrong" if any(f["fixable"] and f["rule"] in case.note for f in there) else "right"
     asking = [f for f in there if f["rule"] in RULES[case.kind] or (case.kind == "evaluation" and _volatile(f))]
     if case.kind == "evaluation":
-        called = _called(text, case.line)
-        asking += [f for f in found if f["rule"] in RULES[case.kind] and _leads(f, case.path, (first, last), called)]
+        called, around = _called(text, case.line, case.line + 10), _named(text, first, last)
+        for finding in found:
+            if finding["rule"] in RULES[case.kind]:
+                held = text if finding["path"] == case.path else texts(finding["path"]) if texts is not None else ""
+                calls = _called(held, finding["line"], finding.get("end_line", 0))
+                if around in calls or _leads(finding, case.path, (first, last), called):
+                    asking.append(finding)
     if any(f["fixable"] for f in asking):
         return "found"
     if asking:
@@ -170,14 +176,27 @@ def _leads(finding: dict[str, Any], path: str, lines: tuple[int, int], called: f
     return spans or seen or finding["message"].partition("()")[0] in called
 
 
-def _called(text: str, line: int) -> frozenset[str]:
-    """The names of what is called at a line or in the ten below it, where a block begins that was put around it."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return frozenset()
-    calls = [n.func for n in ast.walk(tree) if isinstance(n, ast.Call) and line <= n.lineno <= line + 10]
+def _called(text: str, first: int, last: int) -> frozenset[str]:
+    """The names of what is called from one line to another: a block may begin some lines above."""
+    tree = _parsed(text)
+    calls = [n.func for n in ast.walk(tree) if isinstance(n, ast.Call) and first <= n.lineno <= last] if tree else []
     return frozenset(f.attr if isinstance(f, ast.Attribute) else getattr(f, "id", "") for f in calls) - {""}
+
+
+def _named(text: str, first: int, last: int) -> str:
+    """The name of the function that lies in these lines, its decorators among them; empty where none does, and of such
+    as many classes have."""
+    tree = _parsed(text)
+    functions = [n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))] if tree else []
+    found = next((f.name for f in functions if first <= f.lineno <= last and f.end_lineno == last), "")
+    return "" if found == "forward" or found.startswith("__") else found
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
 
 
 def _volatile(finding: dict[str, Any]) -> bool:
@@ -197,11 +216,16 @@ def compare(group: list[Case], mirror: Path, limit: float) -> list[str]:
         found = findings(folder, limit)
         if found is None:
             return ["failed"] * len(group)
+
+        @functools.cache
+        def texts(path: str) -> str:
+            file = folder / path
+            return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+
         states = []
         for case in group:
-            file = folder / case.path
-            text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
-            states.append(judge(case, found, text) if text else "absent")
+            text = texts(case.path)
+            states.append(judge(case, found, text, texts) if text else "absent")
         return states
 
 

@@ -108,6 +108,8 @@ def test_a_fix_reaches_as_far_as_its_function() -> None:
         ("evaluation", 7, [_finding(13, "grad-in-evaluation", trail=[{"path": "a.py", "line": 8}])], "found"),
         ("evaluation", 7, [_finding(13, "grad-in-evaluation", trail=[{"path": "b.py", "line": 8}])], "missed"),
         ("evaluation", 7, [_finding(2, "grad-in-evaluation", end_line=8)], "found"),
+        ("evaluation", 7, [_finding(21, "grad-in-evaluation", end_line=21)], "found"),
+        ("evaluation", 7, [_finding(20, "grad-in-evaluation", end_line=20)], "missed"),
         ("evaluation", 21, [_finding(4, "grad-in-evaluation", message="evaluate() only evaluates")], "found"),
         ("evaluation", 7, [_finding(40, "grad-in-evaluation", message="evaluate() only evaluates")], "missed"),
         ("total", 20, [_finding(19, "attached-loss-total")], "found"),
@@ -120,6 +122,14 @@ def test_a_fix_reaches_as_far_as_its_function() -> None:
 def test_what_counts(kind: str, line: int, findings: list[dict[str, Any]], state: str) -> None:
     note = "attached-loss-total, walked by nobody" if kind == "leave" else ""
     assert judge(Case("a/b", "c", "a.py", line, kind, note), findings, BEFORE) == state
+
+
+def test_a_call_from_another_file_counts() -> None:
+    other = "from a import evaluate\n\nevaluate(net, batches)\n"
+    finding = {**_finding(3, "grad-in-evaluation", end_line=3), "path": "b.py"}
+    case = Case("a/b", "c", "a.py", 7, "evaluation", "")
+    assert judge(case, [finding], BEFORE, {"b.py": other}.__getitem__) == "found"
+    assert judge(case, [{**finding, "line": 1, "end_line": 1}], BEFORE, {"b.py": other}.__getitem__) == "missed"
 
 
 def test_states_are_counted_by_kind() -> None:
