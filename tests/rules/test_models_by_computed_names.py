@@ -55,6 +55,8 @@ MODULES = {
     "format": "importlib.import_module('models.{}'.format(name)).Net()",
     "percent": "importlib.import_module('models.%s' % name).Net()",
     "relative": "importlib.import_module(f'.{name}', 'models').Net()",
+    "a builtin": "__import__('models.' + name, fromlist=['Net']).Net()",
+    "a builtin by position": "__import__(f'models.{name}', None, None, ['']).Net()",
     "a known attribute": "getattr(importlib.import_module('models.' + name), 'Net')()",
     "a computed attribute": "getattr(importlib.import_module('models.' + name), name.title())()",
     "a dictionary": "importlib.import_module('models.' + name).__dict__['Net']()",

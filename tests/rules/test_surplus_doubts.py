@@ -278,3 +278,58 @@ def test_a_loss_that_others_may_walk_is_left_alone(tmp_path: Path, losses: str, 
 def test_a_loss_that_goes_back_to_unseen_callers_is_left_alone(tmp_path: Path) -> None:
     text = UNSEEN.format(losses=LOSS, backward=RETAINED).replace("self.step(batch)", "pass") + "        return loss\n"
     assert found(tmp_path, RULE, START, text) == []
+
+
+DEFAULTS = """
+import argparse
+import json
+
+def train(rounds, {star}keep=False):
+    last = None
+    for _ in range(rounds):
+        out = net(torch.randn(9, 4)).tanh()
+        loss = out.pow(2).mean()
+        if keep and last is not None:
+            loss = loss + last.mean()
+        opt.zero_grad()
+        loss.backward(retain_graph=True)
+        last = out
+
+def main(**options):
+    train(9, **options)
+
+def pair(*options):
+    train(9, *options)
+
+options = argparse.ArgumentParser().parse_args()
+read = json.load(open("options.json"))
+{call}
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "star", "surplus"),
+    [
+        ("train(9)", "", True),
+        ("train(9)", "*, ", True),
+        ("train(9, **{})", "", True),
+        ("train(9, **{'keep': False})", "*, ", True),
+        ("main()", "", True),
+        ("pair()", "", True),
+        ("main(keep=False)", "", True),
+        ("train(9, False, *read)", "", True),
+        ("train(9, **read)", "", False),
+        ("train(9, **read)", "*, ", False),
+        ("train(9, *read)", "", False),
+        ("train(**read)", "", False),
+        ("train(9, **vars(options))", "", False),
+        ("main(**read)", "", False),
+        ("pair(*read)", "", False),
+        ("main(keep=True)", "", False),
+    ],
+)
+def test_a_default_holds_where_nothing_unseen_may_replace_it(
+    tmp_path: Path, call: str, star: str, surplus: bool
+) -> None:
+    findings = found(tmp_path, RULE, START, DEFAULTS.format(call=call, star=star))
+    assert [f.promise.value for f in findings] == (["exact"] if surplus else [])

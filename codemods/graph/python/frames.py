@@ -51,6 +51,10 @@ class Frames(Libraries):
         keywords = dict(args.keywords)
         more = self.one_of([v for value in args.more for v in self._several(value, at)])
 
+        def default(value: Value) -> Value:
+            # ``*rest`` and ``**rest`` may bring another one
+            return value if more is None else self.join(value, more)
+
         def put(name: str, value: Value) -> None:
             frame.names.add(name)
             self.s.set((frame.fid, name), value)
@@ -65,7 +69,7 @@ class Frames(Libraries):
             elif more is not None and name not in defaults:
                 put(name, more)
             elif name in defaults:
-                put(name, defaults[name])
+                put(name, default(defaults[name]))
             else:
                 put(name, more if more is not None else self.argument(name))
         if spec.vararg is not None:
@@ -76,7 +80,8 @@ class Frames(Libraries):
             if arg.arg in keywords:
                 put(arg.arg, keywords.pop(arg.arg))
             else:
-                put(arg.arg, kw_defaults.get(arg.arg) or self.argument(arg.arg))
+                known = kw_defaults.get(arg.arg)
+                put(arg.arg, default(known) if known is not None else more or self.argument(arg.arg))
         if spec.kwarg is not None:
             rest_mapping = self.new_mapping()
             for name, value in keywords.items():

@@ -92,6 +92,19 @@ def _code(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     return engine.unknown(name)
 
 
-@BUILTINS.of("__import__", "compile", "dir")
+@BUILTINS.of("__import__")
+def _import(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    named, wanted, level = args.get(0, "name"), args.get(3, "fromlist"), args.get(4, "level")
+    absolute = level is None or (isinstance(level, Const) and level.value == 0)
+    if absolute and wanted is not None and engine.elements(wanted):
+        # something of the module is wanted, and so it is given itself (docs: __import__)
+        found = engine.import_named(Arguments(args.call, [named] if named is not None else []))
+    else:
+        top = isinstance(named, Const) and "." not in str(named.value)
+        found = engine.import_named(Arguments(args.call, [named])) if absolute and named is not None and top else None
+    return engine.unknown(name) if found is None else found
+
+
+@BUILTINS.of("compile", "dir")
 def _unseen(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     return engine.unknown(name)
