@@ -123,7 +123,10 @@ class Client:
         return self.refuse(said if self.name == "gh" else f"failed to get merge request {number}: 404 Not found")
 
     def save(self) -> None:
-        (self.folder / "state.json").write_text(json.dumps(self.state, indent=1))
+        # As a whole or not at all: a client that is killed costs no forge what it knows.
+        place = self.folder / f"state-{os.getpid()}.json"
+        place.write_text(json.dumps(self.state, indent=1))
+        place.replace(self.folder / "state.json")
 
     def head(self, request: Request) -> str:
         """The commit that a request's branch is at; what it was at last where the branch is gone."""
