@@ -22,7 +22,10 @@ _FROM_HERE = re.compile(r"""^\s*sys\.path\.(?:append|insert)\(\s*(?:-?\d+\s*,\s*
 _MAIN = re.compile(r"""^if\s+__name__\s*==\s*['"]__main__['"]""", re.MULTILINE)
 _IMPORT = re.compile(r"^\s*(?:from\s+([.\w]+)\s+import\s+([\w ,*()]+)|import\s+([\w., ]+))", re.MULTILINE)
 _TOP_LEVEL = re.compile(r"^\s*(?:from\s+(\w+)[\w.]*\s+import\b|import\s+(\w+))", re.MULTILINE)
-_ACTING = re.compile(r"^(?:for|while|with|[a-z_][\w.]*\()", re.MULTILINE)
+_ACTING = re.compile(r"^(?:for|while|with)\b", re.MULTILINE)
+#: A call that is a statement of the module, to its last line.
+_CALL = re.compile(r"^([A-Za-z_]\w*)[\w.]*\(.*(?:\n(?:[ \t)\]}].*)?$)*", re.MULTILINE)
+_DEFINED = re.compile(r"^(?:def|class)\s+(\w+)", re.MULTILINE)
 _TRAINS = re.compile(r"\.backward\s*\(|\.fit\s*\(")
 _TEST = re.compile(r"(^|/)(test_[^/]*|[^/]*_test)\.py$")
 _NO_ENTRY = re.compile(r"(^|/)(tests?|docs?|third_party|thirdparty)/|(^|/)(test_[^/]*|setup|conftest|__init__)\.py$")
@@ -53,6 +56,7 @@ def find_entries(
     Where no script is found, as in a library, the tests that train are: pytest runs them one file at a time.
     """
     imports = {path: _imported(text) for path, text in files.items()}
+    known = {part.removesuffix(".py") for path in files for part in path.split("/")}
     by_module: dict[str, list[str]] = defaultdict(list)
     for path in files:
         place = PurePosixPath(path)
@@ -69,7 +73,7 @@ def find_entries(
         if _NO_ENTRY.search(path):
             continue
         acts = bool(_MAIN.search(text))
-        if not acts and path not in told and not _ACTING.search(text):
+        if not acts and path not in told and not _acts(text, known):
             continue
         if not trains(path):
             continue
@@ -87,6 +91,27 @@ def find_entries(
         tests = sorted(path for path in files if _TEST.search(path) and trains(path))
         return [Entry(f"-m pytest -q {_word(path)}", ".", "a test that trains") for path in tests[:most]]
     return [entry for _, _, entry in ranked[:most]]
+
+
+def _acts(text: str, known: Collection[str]) -> bool:
+    """Whether a module does something besides defining what it has, where ``known`` are the names of the tree's files.
+
+    A call of another library that is given nothing of the program's own only sets something up: a seed, a backend.
+    """
+    if _ACTING.search(text):
+        return True
+    outside: set[str] = set()
+    own = set(_DEFINED.findall(text))
+    for module, taken, modules in _IMPORT.findall(text):
+        for entry in (taken or modules).split(","):
+            name, _, alias = entry.strip(" ()").partition(" as ")
+            root = (module or name).partition(".")[0]
+            bound = alias.strip() or name.partition(".")[0]
+            (own if not root or root in known else outside).add(bound)
+    return any(
+        call[1] not in outside or not own.isdisjoint(re.findall(r"\w+", call[0][len(call[1]) :]))
+        for call in _CALL.finditer(text)
+    )
 
 
 def _start(path: str, files: Mapping[str, str]) -> tuple[str, str]:
@@ -156,16 +181,28 @@ def _imported(text: str) -> set[str]:
 
 
 def _reached(path: str, imports: Mapping[str, set[str]], by_module: Mapping[str, list[str]]) -> set[str]:
-    """The files that ``path`` leads to, itself included; modules are known by the last part of their names."""
+    """The files that ``path`` leads to, itself included; modules are known by the last part of their names.
+
+    Of several a script gets the one that lies beside it.
+    """
     seen = {path}
     stack = [path]
     while stack:
-        for name in imports[stack.pop()]:
-            for other in by_module.get(name, ()):
+        current = stack.pop()
+        for name in imports[current]:
+            others = by_module.get(name, ())
+            beside = [other for other in others if current == path and _lies_beside(other, path)]
+            for other in beside or others:
                 if other not in seen:
                     seen.add(other)
                     stack.append(other)
     return seen
+
+
+def _lies_beside(module: str, script: str) -> bool:
+    place = PurePosixPath(module)
+    folder = place.parent.parent if place.name == "__init__.py" else place.parent
+    return folder == PurePosixPath(script).parent
 
 
 def read_readme(root: Path) -> str:

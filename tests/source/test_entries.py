@@ -148,3 +148,43 @@ def test_a_script_goes_before_any_test() -> None:
 def test_a_script_whose_name_looks_like_an_option() -> None:
     assert found({"-c.py": TRAINS + MAIN}) == ["./-c.py"]
     assert found({"-a b.py": TRAINS + MAIN}) == ["'./-a b.py'"]
+
+
+@pytest.mark.parametrize(
+    ("setup", "acts"),
+    [
+        ("import torch\ntorch.manual_seed(1)\n", False),
+        ("import numpy as np\nnp.random.seed(1)\n", False),
+        ("from torch import manual_seed\nmanual_seed(\n    1,\n)\n", False),
+        ("import matplotlib\nmatplotlib.use('Agg')\nimport sys\nsys.path.append('..')\n", False),
+        ("import torch\ntorch.manual_seed(1)\nfit()\n", True),
+        ("import torch\nmodel = Net()\nmodel.fit()\n", True),
+        ("from absl import app\napp.run(fit)\n", True),
+        ("import torch.multiprocessing as mp\nmp.spawn(\n    fit,\n    nprocs=2,\n)\n", True),
+        ("from lib import work\nimport fire\nfire.Fire(work)\n", True),
+        ("from lib import work\nwork()\n", True),
+        ("import torch\nfor turn in range(3):\n    pass\n", True),
+        ("print('begin')\n", True),
+    ],
+)
+def test_what_only_defines_and_sets_up_is_no_script(setup: str, acts: bool) -> None:
+    files = {"agent.py": f"{setup}def fit():\n    loss.backward()\n", "lib.py": "def work(): ...\n"}
+    assert found(files) == (["agent.py"] if acts else [])
+
+
+def test_a_script_imports_the_neighbour_of_that_name() -> None:
+    files = {
+        "a/run.py": "from brain import Agent\nAgent().learn()\n",
+        "a/brain.py": "class Agent: ...\n",
+        "b/run.py": "from brain import Agent\nAgent().learn()\n",
+        "b/brain.py": "class Agent:\n    def learn(self):\n        self.loss.backward()\n",
+    }
+    assert found(files, most=9) == ["b/run.py"]
+    # What a script imports looks beside the script, not beside itself.
+    deeper = {
+        "run.py": "from lib.part import work\nwork()\n",
+        "lib/part.py": "from brain import Agent\n",
+        "lib/brain.py": "class Agent: ...\n",
+        "brain.py": "class Agent:\n    def learn(self):\n        self.loss.backward()\n",
+    }
+    assert found(deeper) == ["run.py"]
