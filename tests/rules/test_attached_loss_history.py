@@ -648,3 +648,21 @@ def test_a_helper_that_keeps_other_things_too_is_handed_a_number(tmp_path: Path,
 def test_a_set_tells_tensors_apart_and_numbers_not(tmp_path: Path) -> None:
     program = LOOP.replace("seen = []", "seen = set()").replace("seen.append(", "seen.add(") + "print(len(seen))"
     check(tmp_path, program, "seen.add(loss.detach())")
+
+
+SPOKEN = {
+    "itertools.chain": ("seen = []", "seen = list(itertools.chain(seen, [loss.clone()]))", "seen"),
+    "a tuple made anew": ("seen = ()", "seen = (*seen, loss.clone())", "seen"),
+    "a heap": ("seen = []", "heapq.heappush(seen, (len(seen), loss.clone()))", "seen"),
+    "a method under another name": ("seen = []; box.put = seen.append", "box.put(loss.clone())", "a container"),
+    "a method": ("box.seen = []", "box.seen.append(loss.clone())", "box.seen"),
+}
+
+
+@pytest.mark.parametrize("name", SPOKEN)
+def test_what_keeps_the_losses_is_named(name: str, tmp_path: Path) -> None:
+    begin, put, keeper = SPOKEN[name]
+    program = LOOP.replace("seen = []", begin).replace("seen.append(loss)", put)
+    head = HEAD + "\nimport heapq, itertools\nclass Box: pass\nbox = Box()\n"
+    [found] = analysed(tmp_path, Options(select=RULES), head, program)
+    assert found.message.startswith(f"{keeper} keeps loss.clone() attached")

@@ -297,6 +297,27 @@ HITS = {
         ],
         "exact",
     ),
+    "gradient penalty that asks where it is made": (
+        """
+        for real in data:
+            optD.zero_grad()
+            fake = netG(noise())
+            a = torch.rand(5, 1)
+            mixed = (a * real + (1 - a) * fake).requires_grad_(True)
+            slope = torch.autograd.grad(netD(mixed).sum(), mixed, create_graph=True)[0]
+            loss_d = netD(fake).mean() - netD(real).mean() + (slope.norm(2, dim=1) - 1).pow(2).mean()
+            loss_d.backward()
+            optD.step()
+            optG.zero_grad()
+            (-netD(netG(noise()))).mean().backward()
+            optG.step()
+        """,
+        [
+            "mixed = (a * real + (1 - a) * fake.detach()).requires_grad_(True)",
+            "loss_d = netD(fake.detach()).mean() - netD(real).mean() + (slope.norm(2, dim=1) - 1).pow(2).mean()",
+        ],
+        "exact",
+    ),
     "optimizers by name, joined": (
         """
         import sys

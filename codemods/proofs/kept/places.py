@@ -330,15 +330,18 @@ def _container(event: Storing) -> str:
     node, statement = event.place.node, event.place.statement
     if event.method == "update" and isinstance(statement, ast.Expr) and event.place.node is event.value_expr:
         node = statement.value
+    if event.method == GROWN:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        return ast.unparse(targets[0]) if targets[0] is not None else "a container"
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return ast.unparse(node.func.value)
+        if node.func.attr in ("heappush", "heappushpop", "heapreplace") and node.args:
+            return ast.unparse(node.args[0])
+        # what has another name than the method is one that was kept before, of something else
+        return ast.unparse(node.func.value) if node.func.attr == event.method else "a container"
     if isinstance(node, ast.Subscript):
         return ast.unparse(node.value)
     if isinstance(node, ast.AugAssign):
         return ast.unparse(node.target)
-    if event.method == GROWN:
-        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-        return ast.unparse(targets[0]) if targets[0] is not None else "a container"
     return "a container"
 
 

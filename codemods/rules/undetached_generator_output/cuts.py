@@ -182,7 +182,7 @@ class Attempt:
         if expression is None:
             return None
         asked = any(m.kind is Marked.REQUIRES_GRAD and m.place.frame is frame and m.place.clock > node.birth
-                    and _asks(m.place.node, statement.targets[0]) for m in self.trace.marks)  # fmt: skip
+                    and _asks(m.place.node, statement) for m in self.trace.marks)  # fmt: skip
         return Cut(taker.place, expression, (fake,), None if asked else statement)
 
     def _detaches(self, node: Node) -> bool:
@@ -372,8 +372,10 @@ def node_of(value: Value) -> Node | None:
     return value.node if isinstance(value, Tensor) else None
 
 
-def _asks(node: ast.AST, target: ast.expr) -> bool:
-    """Whether ``x.requires_grad_()`` or ``x.requires_grad = True`` is about ``target``."""
+def _asks(node: ast.AST, made: ast.Assign) -> bool:
+    """Whether ``x.requires_grad_()`` or ``x.requires_grad = True`` is about what a statement makes, there or later."""
+    if node is made.value:
+        return True
     if isinstance(node, ast.Call):
         node = node.func
-    return isinstance(node, ast.Attribute) and ast.unparse(node.value) == ast.unparse(target)
+    return isinstance(node, ast.Attribute) and ast.unparse(node.value) == ast.unparse(made.targets[0])
