@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.graph.model.cells import Cells
-from codemods.graph.model.kinds import CarrierKind, SequenceKind
+from codemods.graph.model.kinds import CarrierKind, NodeKind, SequenceKind
 from codemods.graph.model.nodes import Frame, Place, Value, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
@@ -25,6 +25,7 @@ from codemods.graph.model.values import (
 )
 from codemods.proofs.bindings import bound_at, contents, held, kinds
 from codemods.proofs.carried import Carry
+from codemods.proofs.reach import origins
 from codemods.proofs.turns import crossed
 from codemods.source import walking
 from codemods.terms.edits import AddHelper, Edit, InsertStatements, WrapExpression
@@ -115,9 +116,26 @@ def _cut(trace: Trace, carry: Carry, style: str) -> tuple[str, Span, str, bool] 
         }
         sure = _siblings(file, carry.store.statement, anchor) if carry.store.statement is not None else False
         made = _detached(path, carry, style, found, sure=sure)
+        if made is not None and made[1] and asked_for(trace, carry):
+            # the helper makes leaves of which nobody could ask for gradients
+            continue
         if made is not None:
-            return (file.path, file.span(anchor), *made)
+            line = made[0].replace(".detach()", cut_of(trace, carry))
+            return file.path, file.span(anchor), line, made[1]
     return None
+
+
+def asked_for(trace: Trace, carry: Carry) -> bool:
+    """Whether ``autograd.grad`` takes gradients of what is carried, which it refuses of what asks for none."""
+    wanted = {carry.old, *origins(carry.old, sure=False)}
+    inputs = {one for walk in trace.walks for one in walk.inputs or ()}
+    whole = {parent if one.kind is NodeKind.PART else one for one in inputs for parent in (one, *one.parents)}
+    return not wanted.isdisjoint(whole) or any(carry.carrier == held for one in whole for held, _ in one.stores)
+
+
+def cut_of(trace: Trace, carry: Carry) -> str:
+    """What cuts a carried value, put behind it."""
+    return ".detach().requires_grad_()" if asked_for(trace, carry) else ".detach()"
 
 
 def _stored_behind(carry: Carry, frame: Frame, anchor: ast.stmt) -> ast.stmt | None:
@@ -138,10 +156,11 @@ def _where_it_is_stored(carry: Carry, path: str, anchor: Span, line: str) -> tup
         return None
     if (file.path, file.span(statement)) != (path, anchor):
         return None
+    begin, _, cut = line.partition(".detach()")
     target = ast.unparse(statement.targets[0])
-    if line != f"{target} = {target}.detach()":
+    if begin != f"{target} = {target}" or cut not in ("", ".requires_grad_()"):
         return None
-    return path, WrapExpression(file.span(statement.value), "", ".detach()")
+    return path, WrapExpression(file.span(statement.value), "", f".detach(){cut}")
 
 
 def _moments(trace: Trace, carry: Carry, frame: Frame) -> list[tuple[Walk, Frame]]:

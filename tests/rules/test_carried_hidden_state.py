@@ -778,6 +778,7 @@ for x in torch.randn(90, 3, 4):
 TAKEN_OVER = {
     "under a plain name": ("GRUCell", "None", "new", "state = new", "state = new.detach()"),
     "from zeros": ("GRUCell", "torch.zeros(3, 8)", "new", "state = new", "state = new.detach()"),
+    "computed": ("GRUCell", "None", "new", "state = 0.5 * new", "state = (0.5 * new).detach()"),
     "beside something else": (
         "GRUCell",
         "None",

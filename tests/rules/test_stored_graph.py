@@ -785,3 +785,54 @@ def test_a_membrane_that_nothing_cuts_is_found(begin: str, tmp_path: Path) -> No
     program = MEMBRANE.format(begin=begin, guard="x = 2 * x")
     cut = "    step(loss)\n    neuron.charge = neuron.charge.detach()\n"
     check(tmp_path, program, Promise.REPAIR, "    step(loss)\n", cut)
+
+
+@pytest.mark.parametrize(
+    ("begin", "grown"),
+    [
+        ("torch.zeros(16)", "seen.index_copy(0, torch.arange(16), each)"),
+        ("torch.zeros(16)", "torch.lerp(seen, each, 0.1)"),
+        ("0", "torch.tanh(each)"),
+    ],
+)
+def test_what_grows_behind_its_step_is_cut_where_it_is_stored(begin: str, grown: str, tmp_path: Path) -> None:
+    program = f"""
+seen = {begin}
+for x in batches():
+    each = net(x).pow(2).mean(1)
+    loss = (each * (1 - seen)).mean()
+    step(loss)
+    seen = {grown}
+"""
+    # without the old value what is new would still be of a graph that is freed
+    check(tmp_path, program, Promise.REPAIR, grown, f"{grown}.detach()")
+
+
+META = """
+rate = torch.tensor(0.1, requires_grad=True)
+outer = torch.optim.SGD([rate], lr=0.01)
+weights = {begin}
+for x in batches():
+    inner = torch.tanh(x @ {first}).pow(2).mean()
+    slope = torch.autograd.grad(inner, weights, create_graph=True)[0]
+    new = {first} - rate * slope
+    loss = torch.tanh(x @ new).pow(2).mean()
+    outer.zero_grad()
+    loss.backward()
+    outer.step()
+    {store}
+"""
+
+LEAVES = {
+    "a tensor": ("torch.randn(4, 2, requires_grad=True)", "weights", "weights = new",
+                 "weights = new.detach().requires_grad_()"),
+    "computed": ("torch.randn(4, 2, requires_grad=True)", "weights", "weights = 0.9 * new",
+                 "weights = (0.9 * new).detach().requires_grad_()"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_what_gradients_are_taken_of_still_asks_for_them(name: str, tmp_path: Path) -> None:
+    begin, first, store, after = LEAVES[name]
+    program = META.format(begin=begin, first=first, store=store)
+    assert tools.mended(tmp_path, findings(tmp_path, program)) == (HEAD + program).replace(store, after)

@@ -22,7 +22,8 @@ else:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Reading:
-    """An attached value that was read: from an attribute or a container, or from a variable after a later backward.
+    """An attached value that was read: from an attribute or a container, or from a variable after a later backward or,
+    where it was made behind the backward of its turn, in the next one.
 
     ``nodes`` are the graph nodes in ``value``, ``containers`` the identities of the containers in it.
     """

@@ -59,6 +59,20 @@ class Uses(Joins):
         for node in self.nodes_of(value):
             node.stores.append((carrier, self.place(at)))
 
+    def _left_by_a_step(self, nodes: list[Node]) -> bool:
+        """Whether one of some nodes was made behind the backward of an earlier turn."""
+        now = (*self.frame.around, *self.frame.loops)
+        ended = self.trace.walks[-1].place.turns() if self.trace.walks else ()
+        for node in nodes if ended else ():
+            for (loop, turn), (other, later) in zip(node.place.turns(), now, strict=False):
+                if loop is not other:
+                    break
+                if turn != later:
+                    if (loop, turn) in ended:
+                        return True
+                    break
+        return False
+
     def read(self, value: Value | None, carrier: Carrier, at: ast.AST) -> None:
         """Record that a carrier was read that holds nodes which a backward has been through, or may be in a later
         step."""
@@ -74,6 +88,7 @@ class Uses(Joins):
             containers
             or carrier.kind in (CarrierKind.ATTRIBUTE, CarrierKind.ELEMENT)
             or any(n.birth < walked for n in nodes)
+            or self._left_by_a_step(nodes)
         )
         if outlives and not all(n.leaf for n in nodes):
             self.trace.readings.append(Reading(carrier, self.place(at), value, tuple(nodes), containers))

@@ -12,7 +12,7 @@ from codemods.graph.model.values import Sequence, Tensor, nodes_of
 from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.carried_perhaps import stored_at_times
 from codemods.proofs.carried_told import by_statement, too_late, trail
-from codemods.proofs.detaching import detaching, stands_behind
+from codemods.proofs.detaching import cut_of, detaching, stands_behind
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.proofs.paired_flags import flags, paired
 from codemods.proofs.reach import opaque, reach
@@ -105,8 +105,9 @@ class StoredGraph(Rule):
                 cached = self._noted(ledger, carries, store, promise, None, "", "walked", advice=_OF_A_CACHE)
                 yield cached, store.statement
             return
-        # what grows behind its step, and is read elsewhere, is cut where it is stored
+        # what grows behind its step, or is read elsewhere, is cut where it is stored
         apart = carry.child.place.statement is not carry.store.statement
+        apart = apart or carry.store.clock > carry.freed_by.place.clock
         apart = apart and not any(used_through(ledger, c) for c in carries)
         if ledger.grows(carry) and not is_handed_on(carry) and not apart:
             yield from self._mean_walked_again(ledger, carries)
@@ -135,7 +136,9 @@ class StoredGraph(Rule):
             else:
                 file = store.frame.file
                 edits = [
-                    (file.path, WrapExpression(file.span(e), "", ".detach()")) for e in expressions if e is not None
+                    (file.path, WrapExpression(file.span(e), "", cut_of(ledger.trace, c)))
+                    for e, c in zip(expressions, carries, strict=True)
+                    if e is not None
                 ]
         yield self._noted(ledger, carries, store, promise, edits, where, "walked"), store.statement
 
