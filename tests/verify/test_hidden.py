@@ -73,6 +73,13 @@ WRONG: dict[str, tuple[str, list[Edit]]] = {
     "who may read a file": (hidden.SAVING, [("    optimizer.zero_grad()", HIDING)]),
     "an empty folder": (hidden.FEED, [("log = open(", 'os.makedirs("plots/late")\nlog = open(')]),
     "a file that is gone": (hidden.FEED, [("log = open(", "os.remove(__file__)\nlog = open(")]),
+    "a link": (hidden.FEED, [("log = open(", 'os.symlink("kept.pt", "latest.pt")\nlog = open(')]),
+    "a second name of a file": (hidden.FEED, [("log = open(", 'os.link(__file__, "copy.txt")\nlog = open(')]),
+    "modes of files to come": (hidden.FEED, [("log = open(", "os.umask(0o2)\nlog = open(")]),
+    "graphs no more": (
+        hidden.FEED,
+        [("    step += 1\n", "    step += 1\n    torch.set_grad_enabled(step < 20 or len(seen) < 20)\n")],
+    ),
     "weights in a file of a made-up name": (
         hidden.SAVING,
         [("torch.save(net.state_dict()", "torch.save(nn.Linear(4, 2).state_dict()")],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import logging
 import operator
 import os
 import signal
@@ -19,7 +20,7 @@ _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGALRM")
 _NOT_HIS = ("CODEMOD_", "PYTHON", "_", "LC_CTYPE", "KMP_", "MASTER_", "TORCHELASTIC_")
 _CALLS = (
     *("get_default_dtype", "get_float32_matmul_precision", "are_deterministic_algorithms_enabled"),
-    *("is_anomaly_enabled", "is_autocast_cache_enabled", "get_default_device"),
+    *("is_anomaly_enabled", "is_autocast_cache_enabled", "get_default_device", "is_grad_enabled"),
 )
 _BACKENDS = (
     *("cudnn.enabled", "cudnn.benchmark", "cudnn.deterministic", "cudnn.allow_tf32", "mkldnn.enabled"),
@@ -95,8 +96,16 @@ def _of_python() -> Iterator[tuple[str, Any]]:
         handler = None if number is None else signal.getsignal(number)
         yield f"the handler of {name}", getattr(handler, "__qualname__", None) or str(handler)
     yield "sys.getrecursionlimit()", sys.getrecursionlimit()
+    yield "the umask", _told(_umask)
+    yield "logging.root.manager.disable", logging.root.manager.disable
     yield "gc.isenabled()", gc.isenabled()
     yield "gc.get_threshold()", str(gc.get_threshold())
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         yield "numpy.geterr()", _told(numpy.geterr)
+
+
+def _umask() -> str | None:
+    """Which modes new files do not get; only who sets it is told by Python."""
+    with open("/proc/self/status", encoding="ascii", errors="replace") as lines:
+        return next((line.split()[1] for line in lines if line.startswith("Umask:")), None)

@@ -19,7 +19,9 @@ from ..values.plain import number_of, tensor_of, text_of
 from ..values.tensors import hasher
 
 #: What is heard of by Python's own audit.
-EVENTS = frozenset({"os.chmod", "os.mkdir", "os.rmdir", "os.remove", "os.rename"})
+EVENTS = frozenset({"os.chmod", "os.mkdir", "os.rmdir", "os.remove", "os.rename", "os.symlink", "os.link"})
+#: Which paths each of them changes, of those that it is given; the first one else.
+_CHANGED = {"os.rename": slice(0, 2), "os.symlink": slice(1, 2), "os.link": slice(1, 2)}
 _MOST = 500
 #: What Python makes for itself.
 _OWN = "__pycache__"
@@ -47,7 +49,7 @@ class Folders:
 
     def heard(self, event: str, arguments: Any) -> None:
         """One of :data:`EVENTS`, before it happens."""
-        for path in arguments[: 2 if event == "os.rename" else 1]:
+        for path in arguments[_CHANGED.get(event, slice(1))]:
             # A path beside an open folder, and a file that is named by its number, are not followed.
             if isinstance(path, (str, bytes, os.PathLike)) and len(self._before) < _MOST:
                 self.note(os.path.abspath(os.fsdecode(path)))
@@ -56,24 +58,24 @@ class Folders:
         """``path`` may be changed from here on."""
         inside = path.startswith(self._root) and not path.startswith(self._own) and _OWN not in path
         if inside and path not in self._before:
-            self._before[path] = _state(path)
+            self._before[path] = self._state(path)
 
     def changed(self) -> dict[str, str]:
         """What changed, and what is there now, by the path below the root."""
         found = {}
         for path, before in self._before.items():
-            now = _state(path)
+            now = self._state(path)
             if now != before:
                 found[path[len(self._root) :].replace(os.sep, "/")] = now or "gone"
         return found
 
-
-def _state(path: str) -> str | None:
-    """Whether ``path`` is a file or a folder, and its mode; None where nothing is."""
-    try:
-        return stat.filemode(os.lstat(path).st_mode)
-    except OSError:
-        return None
+    def _state(self, path: str) -> str | None:
+        """Whether ``path`` is a file, a folder or a link, its mode, and where it leads; None where nothing is."""
+        try:
+            mode = stat.filemode(os.lstat(path).st_mode)
+            return f"{mode} to {os.readlink(path).replace(self._root, '')}" if mode.startswith("l") else mode
+        except OSError:
+            return None
 
 
 class Files:

@@ -63,3 +63,28 @@ def test_what_was_there_is_gone_or_has_another_mode(tmp_path: Path) -> None:
     assert folders.changed() == {"a": "gone"}
     (tmp_path / "b").chmod(0o400)
     assert folders.changed() == {"a": "gone", "b": "-r--------"}
+
+
+def test_links_and_where_they_lead(tmp_path: Path) -> None:
+    (tmp_path / "one.pt").write_text("")
+    (tmp_path / "latest").symlink_to("one.pt")
+    (tmp_path / "same").symlink_to("one.pt")
+    folders = Folders(str(tmp_path), "/nowhere")
+    for event, *paths in (
+        ("os.remove", tmp_path / "latest"),
+        ("os.symlink", "two.pt", tmp_path / "latest"),
+        ("os.symlink", tmp_path / "one.pt", tmp_path / "best"),
+        ("os.link", tmp_path / "one.pt", tmp_path / "copy"),
+        ("os.remove", tmp_path / "same"),
+        ("os.symlink", "one.pt", tmp_path / "same"),
+    ):
+        folders.heard(event, (*map(str, paths), -1))
+    for name, target in (("latest", "two.pt"), ("same", "one.pt"), ("best", str(tmp_path / "one.pt"))):
+        (tmp_path / name).unlink(missing_ok=True)
+        (tmp_path / name).symlink_to(target)
+    (tmp_path / "copy").hardlink_to(tmp_path / "one.pt")
+    assert folders.changed() == {
+        "latest": "lrwxrwxrwx to two.pt",
+        "best": "lrwxrwxrwx to one.pt",
+        "copy": "-rw-r--r--",
+    }
