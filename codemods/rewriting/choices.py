@@ -21,6 +21,8 @@ _COARSE = ("int", "round", "floor", "ceil", "trunc", "round_", "floor_", "ceil_"
 _CHOICES = frozenset((*_THRESHOLDS, *_SOMETIMES, *_COARSE))
 #: What ends errors by its name.
 CATCHING = frozenset(("suppress", "raises", "assertRaises", "assertRaisesRegex"))
+#: What makes processes, streams or a disk wait for each other: a short run may come out the same without it.
+WAITING = frozenset(("barrier", "monitored_barrier", "synchronize", "wait_stream", "wait_event", "fsync"))
 _TYPES = words(
     "float float16 float32 float64 half double bfloat16 int8 int16 int32 int64 uint8 short int long bool complex64 "
     "complex128"

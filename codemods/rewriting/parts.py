@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from codemods.rewriting.choices import (
     CATCHING,
+    WAITING,
     catching,
     defaults,
     fallbacks,
@@ -41,6 +42,7 @@ UNSEEN = {
     "fallback": "whether `{}` was ever needed cannot be seen",
     "size": "whether `{}` fits a batch of another size, such as the last one, cannot be seen",
     "error": "no error occurred that `{}` could catch",
+    "order": "in this run nothing shows who waits at `{}`",
     "others": "whether errors come that only one of `except {}` and what stood there catches cannot be seen",
     "tie": "what becomes of equal sides of `{}` cannot be seen",
     "device": "on one device nothing shows what `{}` does",
@@ -273,6 +275,8 @@ class _Finder:
             self.add("size", node, size, "size", shown=node)
         for default in fallbacks(node):
             self.add("fallback", default, default, "fallback", shown=node)
+        if name_of(node) in WAITING:
+            self.add("waiting", node, node, "order")
         moved = placing(node)
         if moved is not None:
             self.add("device", node, moved, "device", shown=node)
