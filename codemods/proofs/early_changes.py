@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from codemods.graph.model.trace import Mark, Step, Trace
 from codemods.proofs.blocks import Turns, common_suite, common_turns, meeting, suites_around
 from codemods.proofs.marks import clearings, writes_parameters
 from codemods.proofs.paired_flags import Late
-from codemods.proofs.reach import reaches_one_of, reads_value
+from codemods.proofs.reach import opaque, reaches_one_of, reads_value
 
 
 @dataclass(eq=False)
@@ -91,6 +91,22 @@ def changed_before(walk: Walk, changes: Mapping[int, Sequence[Step | Mark]]) -> 
             for change in changes.get(id(parent), ()) if parent.leaf else ():
                 if node.birth < change.place.clock < walk.place.clock and reads_value(node, parent):
                     yield node, change
+
+
+def refused(nodes: Iterable[Node], since: Place, changes: Mapping[int, Sequence[Step | Mark]]) -> bool:
+    """Whether a backward through ``nodes`` is most likely refused when the call that ``since`` is part of has returned:
+    parameters that it needs are changed in that call, after ``since``.
+
+    ``changes`` are those of :func:`changes_of`.
+    """
+    outermost = since.chain()[-1].frame
+    return any(
+        max(node.birth, since.clock) < change.place.clock and change.place.chain()[-1].frame is outermost
+        for node in nodes
+        for leaf in node.parents
+        if leaf.leaf and (reads_value(node, leaf) or opaque(node))
+        for change in changes.get(id(leaf), ())
+    )
 
 
 def changes_of(trace: Trace) -> dict[int, list[Step | Mark]]:

@@ -6,15 +6,16 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.facts.saved import SAVES_NOTHING, SUMS
-from codemods.graph.model.kinds import Marked, NodeKind, UnseenKind, UseKind, WalkKind
+from codemods.graph.model.kinds import Escape, Marked, NodeKind, UnseenKind, UseKind, WalkKind
 from codemods.graph.model.nodes import Frame, Node, Place, Unseen, Walk, all_ancestors, all_descendants
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Instance
+from codemods.proofs.early_changes import changes_of, refused
 from codemods.proofs.handed_flags import Flag, flag_of
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.proofs.outside import Outside
 from codemods.proofs.reach import library_model
-from codemods.proofs.unseen import Way, computes, leaves_sight
+from codemods.proofs.unseen import Way, WayOut, computes, ways_out
 from codemods.rules.base import Rule
 from codemods.terms.edits import DropArgument, Edit, ReplaceExpression
 from codemods.terms.findings import Finding, Promise, TrailStep
@@ -59,12 +60,13 @@ class SurplusRetainGraph(Rule):
     seen; a loss or an intermediate that reaches code that cannot be seen (returned to an unseen caller, read
     through ``grad_fn``), or may lie under any key of a container; the backward of an ``autograd.Function``.
 
-    Advice: the loss comes from code that cannot be seen, and no other backward does; the class of a model cannot be
-    seen and might carry the graph itself; an argument that nobody in the tree passes, or something unseen that two
-    losses share, might bring a graph; the graph stays on an object whose method nobody in the tree calls; a later
-    backward uses what cannot be seen; part of the graph lies where it is not known; hooks of modules may keep
-    activations; the flag comes out of a dictionary, a partial function or a parameter; the run was too long to be
-    looked at to its end.
+    Advice: a caller that cannot be seen gets part of the graph, or may call again over it, but only after a step that
+    changes what a backward would need; the loss comes from code that cannot be seen, and no other backward does; the
+    class of a model cannot be seen and might carry the graph itself; an argument that nobody in the tree passes, or
+    something unseen that two losses share, might bring a graph; the graph stays on an object whose method nobody in the
+    tree calls; a later backward uses what cannot be seen; part of the graph lies where it is not known; hooks of
+    modules may keep activations; the flag comes out of a dictionary, a partial function or a parameter; the run was too
+    long to be looked at to its end.
 
     Promise: exact. The graph is only freed earlier. Repair where the argument is ``retain_variables=``, which is
     refused today.
@@ -159,6 +161,7 @@ class _Judge:
             or any(u.kind is UnseenKind.LOST for u in self.sources[i].values())
         ]
         self.exposed, self.left = _exposed(trace)
+        self.changes = changes_of(trace)
         self.hooked = any(mark.kind is Marked.MODULE_HOOK for mark in trace.marks)
 
     def judge(self, index: int, walk: Walk) -> tuple[Shows, str]:
@@ -170,17 +173,16 @@ class _Judge:
         function = walk.call.func if walk.call is not None else None
         if walk.kind is WalkKind.BACKWARD and isinstance(function, ast.Attribute) and function.attr not in _WRAPPERS:
             return Shows.UNSURE, "an unseen wrapper takes the flag"
-        for node in walk.seen:
-            if node.leaf or _frees_nothing(node):
-                continue
-            # a graph of the module's top level may have been walked in another run
-            if any(self.order.get(id(other), -1) > index for other in node.walks):
-                return Shows.NEEDED, "walked again"
-            if id(node) in self.exposed:
-                return Shows.UNSURE, "it reaches code that cannot be seen"
+        kept = [node for node in walk.seen if not (node.leaf or _frees_nothing(node))]
+        # a graph of the module's top level may have been walked in another run
+        if any(self.order.get(id(other), -1) > index for node in kept for other in node.walks):
+            return Shows.NEEDED, "walked again"
+        exposed = any(id(node) in self.exposed for node in kept)
+        if exposed and not self._returned_too_late(walk, kept):
+            return Shows.UNSURE, "it reaches code that cannot be seen"
         if any(first < n.birth < last for n in graph for first, last in self.trace.shared_weights):
             return Shows.UNSURE, "forwards share what parametrizations compute"
-        why = self._frames(walk, graph)
+        why, later_call = self._frames(walk, graph)
         if why:
             return Shows.UNSURE, why
         made = {key for key, unseen in self.sources[index].items() if unseen.kind is UnseenKind.CALL}
@@ -195,7 +197,20 @@ class _Judge:
             return Shows.ADVICE, "part of its graph cannot be seen"
         if self.hooked:
             return Shows.ADVICE, "hooks of modules may keep activations"
-        return self._doubts(walk, graph, index)
+        shows, doubt = self._doubts(walk, graph, index)
+        if shows is Shows.FAULT and (exposed or later_call):
+            return Shows.ADVICE, "callers that cannot be seen may come to its graph, after the step"
+        return shows, doubt
+
+    def _returned_too_late(self, walk: Walk, graph: list[Node]) -> bool:
+        """Whether code that cannot be seen gets parts of the graph only as what a call returns, and has most likely no
+        use for them: the call also changes the parameters that a backward through any of them needs."""
+        leaking = [node for node in all_descendants(graph) if _leaks(node)]
+        return not any(map(_shuffled, leaking)) and all(
+            all(out.way is Way.ESCAPED and out.name == Escape.RETURNED_TO_CALLER.value for out in _ways(node))
+            and refused(node.ancestors(), walk.place, self.changes)
+            for node in leaking
+        )
 
     def _made_for_it(self, index: int, walk: Walk, orphans: list[Node]) -> bool:
         """Whether calls that cannot be seen made the loss, and no other backward goes through anything unseen."""
@@ -203,19 +218,24 @@ class _Judge:
         later = [self.trace.walks[i] for i in self.blind if i > index]
         return made and all(other.place.node is walk.place.node for other in later)
 
-    def _frames(self, walk: Walk, graph: list[Node]) -> str:
-        """Who may call the code around the walk again, without building the whole graph anew."""
-        oldest = min((n.birth for n in graph if not _frees_nothing(n)), default=walk.place.clock)
+    def _frames(self, walk: Walk, graph: list[Node]) -> tuple[str, bool]:
+        """Who may call the code around the walk again, without building the whole graph anew; and whether they most
+        likely cannot, because the code also changes what a second backward needs."""
+        kept = [n for n in graph if not _frees_nothing(n)]
+        oldest = min((n.birth for n in kept), default=walk.place.clock)
+        late = False
         place: Place | None = walk.place
         while place is not None:
             frame: Frame = place.frame
             owner = frame.function.cls if frame.function is not None else None
             if owner is not None and owner.family == "function":
-                return "it is the backward of an autograd.Function"
+                return "it is the backward of an autograd.Function", False
             if (frame.root or frame.handed) and oldest < frame.birth:
-                return "unseen code may call this again over the same graph"
+                late = refused([n for n in kept if n.birth < frame.birth], walk.place, self.changes)
+                if not late:
+                    return "unseen code may call this again over the same graph", False
             place = frame.call
-        return ""
+        return "", late
 
     def _doubts(self, walk: Walk, graph: list[Node], index: int) -> tuple[Shows, str]:
         for node in graph:
@@ -301,10 +321,16 @@ def _exposed(trace: Trace) -> tuple[set[int], set[int]]:
     )
 
 
+def _ways(node: Node) -> list[WayOut]:
+    return [out for out in ways_out(node) if out.way in (Way.ESCAPED, Way.STORED)]
+
+
 def _leaks(node: Node) -> bool:
-    return leaves_sight([node], (Way.ESCAPED, Way.STORED)) or any(
-        use.kind is UseKind.CALL and not use.detached and use.name.startswith(_SHUFFLING) for use in node.uses
-    )
+    return bool(_ways(node)) or _shuffled(node)
+
+
+def _shuffled(node: Node) -> bool:
+    return any(u.kind is UseKind.CALL and not u.detached and u.name.startswith(_SHUFFLING) for u in node.uses)
 
 
 RULE = SurplusRetainGraph
