@@ -112,7 +112,8 @@ def findings(folder: Path, limit: float) -> list[dict[str, Any]] | None:
 def reach(text: str, line: int) -> tuple[int, int]:
     """The first and last line of the innermost function around a line, its decorators among them.
 
-    Outside of functions twenty lines on both sides; by the indentation where the text is no Python of today.
+    Outside of functions twenty lines on both sides, and the innermost loop around it; by the indentation where the text
+    is no Python of today.
     """
     around = (max(line - 20, 1), line + 20)
     try:
@@ -121,6 +122,9 @@ def reach(text: str, line: int) -> tuple[int, int]:
         return _indented(text.split("\n"), line) or around
     best: tuple[int, int] | None = None
     for node in ast.walk(tree):
+        if isinstance(node, (ast.For, ast.While)) and node.lineno <= line <= (node.end_lineno or 0):
+            # they come from the outside in
+            around = (min(max(line - 20, 1), node.lineno), max(line + 20, node.end_lineno or 0))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
             # what a fix puts before a function is counted to the line above it

@@ -93,6 +93,8 @@ def test_a_fix_reaches_as_far_as_its_function() -> None:
     assert reach(BEFORE, 7) == (4, 9)
     assert reach(BEFORE, 3) == (4, 9)
     assert reach(BEFORE, 27) == (7, 47)
+    script = "for batch in data:\n" + 60 * "    step(batch)\n"
+    assert reach(script, 3) == (1, 61)
     old = BEFORE.replace("    return right", "    print right")
     assert reach(old, 7) == (4, 11)
 
