@@ -17,6 +17,7 @@ from codemods.graph.model.cells import Key
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.state import State, merge
 from codemods.graph.model.values import Const, Join, Tensor
+from codemods.graph.python.remembering import Remembering
 from codemods.graph.run.uses import Uses
 from codemods.source.files import source_from_bytes
 from codemods.source.options import Options
@@ -124,8 +125,12 @@ def _seen(files: dict[str, bytes], options: Options | None = None) -> Analysis:
 
 
 def _plainly(files: dict[str, bytes]) -> Iterator[Analysis]:
-    """The analyses with all that saves time, without any of it, and with memory shared at every fork."""
+    """The analyses with all that saves time, without calls that are remembered, without any of the rest, and with
+    memory shared at every fork."""
     yield _seen(files)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Remembering, "asked_for", lambda *_: None)
+        yield _seen(files)
     for own, index in ((10**9, _looked_for), (0, Uses._holders)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(memory, "_OWN", own)
