@@ -1,0 +1,189 @@
+"""Loops take as many turns as it needs to show what two in a row do to each other."""
+
+from __future__ import annotations
+
+import ast
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from codemods.graph.model.cells import Key
+from codemods.graph.model.nodes import Unseen, Value
+from codemods.graph.model.state import State, written_since
+from codemods.graph.model.values import NONE, NUMBER, Instance, Mapping, Sequence, Tensor, Tuple
+from codemods.graph.python.branches import Branches
+
+MAX_TURNS = 4
+"""How many turns of a loop are run at most: more than two where a turn walks what none before walked, or retains it."""
+
+
+_WITH_IDENTITY = (Instance, Sequence, Mapping)
+_HOLDING = (*_WITH_IDENTITY, Tuple)
+
+
+class Loops(Branches):
+    """The part of the engine that runs loops."""
+
+    def _do_For(self, s: ast.For) -> None:
+        through = self.evaluate(s.iter)
+        values = self.iterate(through, s.iter)
+        if self.raises_here:
+            return
+        self._loop(s, values, lambda value: self.assign(s.target, value, None), counted=self.is_counted(through))
+
+    _do_AsyncFor = _do_For  # noqa: N815
+
+    def _do_While(self, s: ast.While) -> None:
+        test = self.evaluate(s.test)
+        if self.truth(test) is False:
+            self.execute(s.orelse)
+            return
+
+        def again(turn: Value) -> None:
+            if turn is not NONE:
+                self.evaluate(s.test)
+
+        self._loop(s, [NONE, NUMBER], again, forever=isinstance(s.test, ast.Constant))
+
+    def _loop(
+        self,
+        s: ast.For | ast.AsyncFor | ast.While,
+        values: list[Value],
+        begin: Callable[[Value], None],
+        *,
+        forever: bool = False,
+        counted: bool = False,
+    ) -> None:
+        """Run the turns of a loop, and more of them while a turn walks what none before it walked, or retains a graph.
+
+        A loop whose first turn steps over its backward takes a third turn to show what two walks in a row do, and so
+        does one that comes back to a graph of two turns before. Not so where ``counted``: ``values`` are all that
+        there are.
+        """
+        base = self.s
+        outer_breaks, outer_continues = self.breaks, self.continues
+        self.breaks = []
+        self.s = base.fork()
+        finished: list[State] = []
+        opened = [] if counted else [self.tick()]
+        self.open_loops += opened
+        try:
+            self._turns(s, deque(values), begin, counted=counted)
+        finally:
+            del self.open_loops[len(self.open_loops) - len(opened) :]
+        if not self.dead:
+            self._shift_on(s)
+            self.execute(s.orelse)
+            if not self.dead:
+                finished.append(self.s)
+        ends = finished + self.breaks
+        self.breaks, self.continues = outer_breaks, outer_continues
+        if not ends:
+            # every turn left the function; the loop may also run no turn at all
+            if forever:
+                self.dead = True
+                return
+            self.dead = False
+            self.s = base
+            return
+        self.meet(ends, base)
+
+    def _turns(
+        self,
+        s: ast.For | ast.AsyncFor | ast.While,
+        turns: deque[Value],
+        begin: Callable[[Value], None],
+        *,
+        counted: bool,
+    ) -> None:
+        walked: set[tuple[int, ...]] = set()
+        turn = -1
+        while turns:
+            value = turns.popleft()
+            turn += 1
+            self.frame.loops.append((s, turn))
+            self.continues = []
+            before = len(self.trace.walks)
+            start = self.s
+            self.s = start.fork()
+            begin(value)
+            self.execute(s.body)
+            ends = ([] if self.dead else [self.s]) + self.continues
+            self.frame.loops.pop()
+            if not ends:
+                self.dead = True
+                break
+            down = [] if counted else [key for end in ends for key in self._gone_down(start, end)]
+            self.meet(ends, start)
+            for key in dict.fromkeys(down):
+                self.s.set(key, self._or_further_down(self.s.peek(key), s))
+            made = self.trace.walks[before:]
+            new = {tuple(id(p.node) for p in walk.place.chain()) for walk in made} - walked
+            walked |= new
+            # a loop around the one that walks takes one turn more, so that nests of loops do not take too many
+            inner = [walk.place.turns()[-1][0] is s for walk in made if walk.retains is True]
+            # the same element once more would be walked twice without being there twice
+            again = not self.nodes_of(value) and (any(inner) or (inner and turn < 2))
+            more = new or again
+            if more and turn and not turns and not counted and turn < MAX_TURNS - 1:
+                turns.append(value)
+
+    def _gone_down(self, start: State, end: State) -> Iterator[Key]:
+        """The cells whose content at the end of a turn lies in what they held at its start, and leads to a graph."""
+        self.s = end
+        for key in written_since(end, start.log):
+            old, new = start.peek(key), end.peek(key)
+            if isinstance(old, Value) and isinstance(new, Value) and new is not old and self._lies_in(new, old):
+                yield key
+
+    def _or_further_down(self, value: Value, at: ast.AST) -> Value:
+        """What comes out of itself in each turn may be anything in it: ``node = node.next``."""
+        below = Tuple(tuple(Tensor(node) for node in self.reach([value])))
+        further = self.taken(at, below)
+        further.shadow = (*further.shadow, *(o for o in self.shadow_of([value]) if isinstance(o, Unseen)))
+        return self.join(value, further)
+
+    def _lies_in(self, inner: Value, outer: Value) -> bool:
+        """Whether an object or container that leads to a graph lies in another one."""
+        wanted = {id(o) for o in self.options(inner) if isinstance(o, _HOLDING)}
+        wanted |= {o.oid for o in self.options(inner) if isinstance(o, _WITH_IDENTITY)}
+        if not wanted or not self.reach([inner]):
+            return False
+        seen: set[int] = set()
+        stack = list(self.options(outer))
+        while stack:
+            one = stack.pop()
+            for part in (*self.elements(one), *self.children_of(one)):
+                for option in self.options(part):
+                    known = getattr(option, "oid", id(option))
+                    if known in wanted:
+                        return True
+                    if known not in seen and isinstance(option, _HOLDING):
+                        seen.add(known)
+                        stack.append(option)
+        return False
+
+    def _shift_on(self, loop: ast.For | ast.AsyncFor | ast.While) -> None:
+        """What further turns hand from name to name: ``a, b, c = b, c, loss`` fills ``a`` in the third."""
+        copies = self.frame.file.once(_copies, loop)
+        owner = self.frame.fid if self.frame.function is not None else self.frame.module_globals
+        for _ in copies:
+            for target, source in copies:
+                old, new = self.s.peek((owner, target)), self.s.peek((owner, source))
+                if isinstance(old, Value) and isinstance(new, Value) and self.nodes_of(new) and not self.nodes_of(old):
+                    self.store_name(target, self.join(old, new), loop)
+
+
+def _copies(loop: ast.For | ast.AsyncFor | ast.While) -> list[tuple[str, str]]:
+    """The names that a loop's own statements bind to other names, where these get theirs in the same way."""
+    pairs: list[tuple[ast.expr, ast.expr]] = []
+    for statement in loop.body:
+        if isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                several = isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple)
+                if several and len(target.elts) == len(statement.value.elts):  # type: ignore[attr-defined]
+                    pairs += zip(target.elts, statement.value.elts, strict=True)  # type: ignore[attr-defined]
+                else:
+                    pairs.append((target, statement.value))
+    named = [(a.id, b.id) for a, b in pairs if isinstance(a, ast.Name) and isinstance(b, ast.Name)]
+    bound = {target for target, _ in named}
+    return [(target, source) for target, source in named if source in bound]
