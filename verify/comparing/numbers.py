@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 #: What an ``exact`` promise allows of totals: a sum of rounded numbers is rounded elsewhere when it is made of others.
 TOTALS = 1e-5
+#: The places of a number in a tensor's text.
+_PLACES = 4
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)(?![\w.]*\w)")
 #: Times and sizes: what follows such a number, and forms that only clocks and calendars have.
 _UNIT = re.compile(
@@ -54,7 +56,7 @@ class Unlike(NamedTuple):
     """Where two texts differ: at the ``place``-th number of a line with these words, or (-1) in what is said at all.
 
     ``whole``: both are whole numbers, which may be counts or may have been rounded. ``marks``: the marks between the
-    numbers differ, or the form of a number (``5`` and ``5.0``, ``05``).
+    numbers differ, or the form of a number (``5`` and ``5.0``, ``05``), or one may be the other with fewer places.
     """
 
     words: str
@@ -95,10 +97,13 @@ def unlike(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[Unlike]:
             yield Unlike(left.words, -1, f"{one.strip()[:60]!r} and {other.strip()[:60]!r}", math.inf, marks=True)
         for place, (a, b) in enumerate(zip(left.numbers, right.numbers, strict=True)):
             relative, told = _apart(a, b), f"{a.text} and {b.text} in {one.strip()[:60]!r}"
-            if relative:
-                yield Unlike(left.words, place, told, relative, not (a.unit or b.unit))
-            elif a.value == b.value and a.form != b.form:
+            rounded = _rounded(a, b)
+            if rounded and _as_tensors_are(a, b):
+                continue
+            if (rounded and relative > TOTALS) or (a.value == b.value and a.form != b.form):
                 yield Unlike(left.words, place, told, math.inf, marks=True)
+            elif relative:
+                yield Unlike(left.words, place, told, relative, not (a.unit or b.unit))
 
 
 def _number(text: str) -> Number:
@@ -111,13 +116,20 @@ def _number(text: str) -> Number:
 
 
 def _apart(one: Number, other: Number) -> float:
-    """The relative distance of two numbers; 0 where one may be the other printed with fewer places."""
+    """The relative distance of two numbers."""
     if one.value == other.value or (math.isnan(one.value) and math.isnan(other.value)):
         return 0.0
     gap = abs(one.value - other.value)
-    if not math.isfinite(gap):
-        return math.inf
-    # Of the one more places may be printed: a tensor has four, what item() gives has all.
-    if one.unit and other.unit and one.unit != other.unit and gap <= 0.501 * max(one.unit, other.unit):
-        return 0.0
-    return gap / max(abs(one.value), abs(other.value))
+    return gap / max(abs(one.value), abs(other.value)) if math.isfinite(gap) else math.inf
+
+
+def _rounded(one: Number, other: Number) -> bool:
+    """Whether one may be the other printed with fewer places; 0.6 may also be another number than 0.5625."""
+    gap = abs(one.value - other.value)
+    return one.unit != other.unit and min(one.unit, other.unit) > 0 and gap <= 0.501 * max(one.unit, other.unit)
+
+
+def _as_tensors_are(one: Number, other: Number) -> bool:
+    """Whether the shorter has the four places that a tensor is printed with; what ``item`` gives has all."""
+    shorter = max(one, other, key=lambda number: number.unit)
+    return len(shorter.text.lower().partition("e")[0].partition(".")[2]) >= _PLACES

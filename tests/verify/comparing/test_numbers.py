@@ -17,6 +17,7 @@ def gaps(one: str, other: str) -> list[bool]:
     [
         ("loss 0.5312", "loss 0.5312"),
         ("loss tensor(0.5312, grad_fn=<DivBackward0>)", "loss 0.5311862468719482"),
+        ("loss tensor(1.2346e-05)", "loss 1.234567e-05"),
         ("loss tensor([0.5, 0.25], grad_fn=<StackBackward0>)", "loss tensor([0.5, 0.25])"),
         ("tensor(3., requires_grad=True)", "3.0"),
         ("mean 1.2346e+03", "mean 1234.5612"),
@@ -68,6 +69,9 @@ def test_differences(one: str, other: str) -> None:
         ('{"epoch": 5}', '{"epoch": 5.0}'),
         ("step 005", "step 5"),
         ("tensor(3)", "3.0"),
+        ("accuracy 0.5625", "accuracy 0.6"),
+        ("'accuracy': '0.6'", "'accuracy': '0.5625'"),
+        ("rate 1.2e-05", "rate 1.23e-05"),
     ],
 )
 def test_marks_between_numbers(one: str, other: str) -> None:
