@@ -25,7 +25,7 @@ from verify.judging.search import Search
 from verify.judging.shapes import judge_by_shapes
 from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, Verification, join
 from verify.running import missing
-from verify.running.asking import wants_of
+from verify.running.asking import Wants, wants_of
 from verify.running.rewriting import Key, Rewriter, RuleRewriter, Version
 from verify.running.runner import Asked, Runner
 from verify.running.settings import Command, Settings
@@ -208,7 +208,8 @@ def _made_up(runner: Runner, command: Command, lacking: missing.Piece) -> bool:
     if text is not None:
         runner.instead = replace(known, texts=(*known.texts, text))
     elif lacking.kind == missing.ARGUMENT and not known.arguments:
-        runner.instead = replace(known, arguments=True)
+        wants = wants_of(command.script, runner.root, command.cwd) if command.script is not None else Wants()
+        runner.instead = replace(known, arguments=True, compared=tuple(wants.compared.items()))
     elif lacking.kind != missing.MODULE or top in (*known.modules, *missing.NEVER_MADE_UP):
         return False
     elif (folder := missing.folder_of(top, runner.root)) is None:

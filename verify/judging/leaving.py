@@ -21,6 +21,7 @@ from verify.reaching.drives import imports
 from verify.reaching.knobs import Knobs, Unfit
 from verify.reaching.leaving import Left, next_one, twins
 from verify.reaching.options import batch_sizes
+from verify.running.asking import compared_texts
 from verify.running.missing import NEVER_MADE_UP
 from verify.running.runner import Runner
 from verify.running.settings import Command
@@ -38,7 +39,10 @@ def without_modules(runner: Runner, trees: Mapping[str, ast.AST]) -> Iterator[No
     own = {PurePath(path).parts[0].partition(".")[0] for path in trees}
     names = imports(trees.values()) - own - NEVER_MADE_UP
     known = runner.instead
-    runner.instead = known.beside(*sorted(runner.lacks(names)), folders=(".",))
+    lacking = known.beside(*sorted(runner.lacks(names)), folders=(".",))
+    # What the script itself is seen to compare goes before what others do.
+    compared = {**compared_texts(tree for _, tree in sorted(trees.items())), **dict(known.compared)}
+    runner.instead = replace(lacking, compared=tuple(compared.items()))
     try:
         yield
     finally:

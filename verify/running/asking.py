@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,12 +21,16 @@ _CATCHES = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseEx
 
 @dataclass
 class Wants:
-    """``modules`` from outside the tree, ``required`` options, ``defaults`` of options, ``files`` that are read."""
+    """``modules`` from outside the tree, ``required`` options, ``defaults`` of options, ``files`` that are read.
+
+    ``compared``: by the name of an attribute, as ``args.mode``, the first text that it is compared with.
+    """
 
     modules: set[str] = field(default_factory=set)
     required: list[str] = field(default_factory=list)
     defaults: dict[str, str] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
+    compared: dict[str, str] = field(default_factory=dict)
 
 
 def wants_of(script: Path, root: Path, cwd: Path) -> Wants:
@@ -55,6 +59,7 @@ def wants_of(script: Path, root: Path, cwd: Path) -> Wants:
                     seen.add(found)
                     waiting.append(found)
         _read_calls(tree, wants, written)
+        wants.compared = {**compared_texts([tree]), **wants.compared}
     wants.files = [path for path in dict.fromkeys(wants.files) if path not in written]
     return wants
 
@@ -137,6 +142,29 @@ def _read_calls(tree: ast.Module, wants: Wants, written: set[str]) -> None:
         else:
             # What is written, or asked for, before it is read is not missed.
             written.update(texts)
+
+
+def compared_texts(trees: Iterable[ast.AST]) -> dict[str, str]:
+    """By the name of an attribute, as ``args.mode``, the first text that it is compared with in ``trees``."""
+    texts: dict[str, str] = {}
+    for tree in trees:
+        found = [
+            node for node in ast.walk(tree) if isinstance(node, ast.Compare) and isinstance(node.left, ast.Attribute)
+        ]
+        for node in sorted(found, key=lambda node: (node.lineno, node.col_offset)):
+            match node.left, node.ops, node.comparators:
+                case ast.Attribute(attr=name), [ast.Eq()], [ast.Constant(value=str(text))]:
+                    among: Sequence[object] = (text,)
+                case ast.Attribute(attr=name), [ast.In()], [
+                    ast.List(elts=elts) | ast.Tuple(elts=elts) | ast.Set(elts=elts)
+                ]:
+                    among = [one.value for one in elts if isinstance(one, ast.Constant)]
+                case _:
+                    continue
+            first = next((one for one in among if isinstance(one, str) and one), None)
+            if first is not None:
+                texts.setdefault(name, first)
+    return texts
 
 
 def _writes(call: ast.Call, texts: Sequence[str]) -> bool:

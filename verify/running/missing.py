@@ -107,7 +107,8 @@ class Instead:
 
     ``texts`` that they read in addition to the declared ones (in the form of :func:`verify.running.standins.parse`),
     ``modules`` that do nothing, and ``folders`` of the tree with modules that are not installed; whether ``transforms``
-    that fail on made-up images are left out, and required ``arguments`` made up.
+    that fail on made-up images are left out, and required ``arguments`` made up, of those that are ``compared`` with
+    a text one of these.
     """
 
     texts: tuple[dict[str, Any], ...] = ()
@@ -115,6 +116,7 @@ class Instead:
     folders: tuple[str, ...] = ()
     transforms: bool = False
     arguments: bool = False
+    compared: tuple[tuple[str, str], ...] = ()
 
     def beside(self, *modules: str, folders: tuple[str, ...] = ()) -> Instead:
         """A copy with more modules and folders."""
@@ -130,6 +132,7 @@ class Instead:
             "folders": [str(root / folder) for folder in self.folders],
             "transforms": self.transforms,
             "arguments": self.arguments,
+            "compared": dict(self.compared),
         }
 
 

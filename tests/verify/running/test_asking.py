@@ -101,3 +101,22 @@ def test_files_that_are_read_and_not_written(tmp_path: Path) -> None:
         """,
     )
     assert found.files == ["data/x.npy", "m.pth", "a.txt", "b.txt"]
+
+
+@pytest.mark.parametrize(
+    ("text", "texts"),
+    [
+        ("if args.mode == 'train': ...\nelif args.mode == 'test': ...", {"mode": "train"}),
+        ("def f(o):\n    return o.data in ['mnist', 'cifar']", {"data": "mnist"}),
+        ("x = self.args.kind in ('', 2, 'b')\ny = a.net == 'c'", {"kind": "b", "net": "c"}),
+        ("if a.n == 3 or a.path == '' or a.name != 'x' or 'lsun' in a.data or mode == 'train': ...", {}),
+        ("if 0 < a.b == 'text': ...\nif a.b == name: ...\nif a.b in names: ...", {}),
+    ],
+)
+def test_texts_that_options_are_compared_with(tmp_path: Path, text: str, texts: dict[str, str]) -> None:
+    assert wants(tmp_path, text).compared == texts
+
+
+def test_what_the_script_compares_goes_before_what_it_imports(tmp_path: Path) -> None:
+    found = wants(tmp_path, "import other\nargs.mode == 'here'", other="args.mode == 'there'\nargs.net == 'deep'")
+    assert found.compared == {"mode": "here", "net": "deep"}

@@ -226,6 +226,15 @@ def test_a_change_to_what_is_left_out_is_not_kept(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize("test", ["args.mode == 'fast'", "args.mode in ('fast', 'slow')"])
+def test_a_required_text_is_one_that_it_is_compared_with(folder: Path, test: str) -> None:
+    parse = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--mode', required=True)\n"
+    parse += f"args = parser.parse_args()\nif {test}:\n    turns = 8\nelse:\n    raise ValueError(args.mode)\n"
+    report = verified(folder, parse + MODEL + LOOP.replace("range(8)", "range(turns)"), *NO_WAY)
+    assert [rewrite["verdict"] for rewrite in report["rewrites"]] == ["kept"]
+
+
+@pytest.mark.usefixtures("warm")
 def test_required_arguments_are_made_up(folder: Path) -> None:
     parse = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--name', required=True)\n"
     parse += "parser.add_argument('count', type=int)\nargs = parser.parse_args()\n"

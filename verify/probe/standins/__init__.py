@@ -21,6 +21,7 @@ def install(config: dict[str, Any], write: Write, see: Callable[..., None] | Non
     (where their paths begin), ``data`` (whether torchvision's data sets may be made up) and ``records`` (a folder to
     keep images in), ``states`` (whether state dictionaries may be missing), ``modules`` that are not installed and
     ``folders`` of the tree in which modules stand, ``arguments``: whether parsers do without what they require,
+    ``compared``: the texts that options get then, by the name that the program reads them by,
     ``transforms``: whether those that fit no image are left out. ``see`` is shown what such modules are given, what
     loads states that are not there, and what such transforms hold. Writes ``standin`` and ``note`` events.
     """
@@ -53,7 +54,7 @@ def install(config: dict[str, Any], write: Write, see: Callable[..., None] | Non
     if config.get("arguments"):
         from . import arguments
 
-        arguments.install(write)
+        arguments.install(config.get("compared") or {}, write)
     if config.get("modules") or config.get("folders"):
         from . import modules
 

@@ -1,9 +1,13 @@
-"""Arguments that a program asks for and nobody gave: their own defaults, else something of their type."""
+"""Arguments that a program asks for and nobody gave: their own defaults, else something of their type.
+
+A text that the program compares with others is one of these: a made-up one would lead into no branch.
+"""
 
 from __future__ import annotations
 
 import argparse
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 from ..guarding.guard import Write
@@ -11,8 +15,11 @@ from ..guarding.guard import Write
 _MADE: dict[Any, Any] = {int: 2, float: 0.5, bool: False}
 
 
-def install(write: Write) -> None:
-    """Let parsers do without what they require. Writes ``standin`` events."""
+def install(compared: Mapping[str, str], write: Write) -> None:
+    """Let parsers do without what they require; ``compared`` are texts by what the program calls the argument.
+
+    Writes ``standin`` events.
+    """
     original = argparse.ArgumentParser.parse_known_args
     told: set[str] = set()
 
@@ -29,7 +36,7 @@ def install(write: Write) -> None:
         found = original(self, args, namespace)
         for action in asked:
             if getattr(found[0], action.dest, None) in (None, []) and action.dest is not argparse.SUPPRESS:
-                setattr(found[0], action.dest, _made(action))
+                setattr(found[0], action.dest, _made(action, compared))
                 if action.dest not in told:
                     told.add(action.dest)
                     why = "asked for, and not given; made up"
@@ -45,9 +52,10 @@ def _required(action: Any) -> bool:
     return bool(action.required) and action.nargs not in (argparse.REMAINDER, "?", "*")
 
 
-def _made(action: Any) -> Any:
+def _made(action: Any, compared: Mapping[str, str]) -> Any:
     if action.default is not None:
         return action.default
-    one = next(iter(action.choices)) if action.choices else _MADE.get(action.type, "made-up")
+    text = compared.get(action.dest, "made-up") if action.type in (None, str) else "made-up"
+    one = next(iter(action.choices)) if action.choices else _MADE.get(action.type, text)
     count = action.nargs if isinstance(action.nargs, int) else 1
     return [one] * count if isinstance(action.nargs, int) or action.nargs == "*" else one

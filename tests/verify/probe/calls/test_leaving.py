@@ -155,16 +155,17 @@ def test_leaves_are_chosen_one_by_one() -> None:
 def test_arguments_that_nobody_gave(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(argparse.ArgumentParser, "parse_known_args", argparse.ArgumentParser.parse_known_args)
     events: list[dict[str, Any]] = []
-    arguments.install(events.append)
+    arguments.install({"mode": "fast", "size": "large", "kind": "b"}, events.append)
     parser = argparse.ArgumentParser()
     parser.add_argument("path")
     parser.add_argument("--size", type=int, required=True)
     parser.add_argument("--kind", choices=["a", "b"], required=True)
     parser.add_argument("--rate", type=float, required=True)
+    parser.add_argument("--mode", type=str, required=True)
     parser.add_argument("--plain", default="p")
     found = parser.parse_args(["--rate", "3"])
-    assert vars(found) == {"path": "made-up", "size": 2, "kind": "a", "rate": 3.0, "plain": "p"}
-    assert [event["what"] for event in events] == ["the argument path", "the argument size", "the argument kind"]
+    assert vars(found) == {"path": "made-up", "size": 2, "kind": "a", "rate": 3.0, "mode": "fast", "plain": "p"}
+    assert [event["what"] for event in events] == [f"the argument {name}" for name in ("path", "size", "kind", "mode")]
     with pytest.raises(SystemExit):
         parser.parse_args(["--size", "x"])
 
