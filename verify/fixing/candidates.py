@@ -63,7 +63,10 @@ def candidates(fault: Fault, texts: Texts, loaded: Collection[str] = ()) -> list
         Kind.OTHER_DEVICE: (moved, made_there),
     }.get(fault.kind, ())
     if same_loss(fault):
-        makers = (walked_once, retained)
+        freed = fault.clue("freed by")
+        # One line that walks it in every turn would go on with the gradients of old values.
+        again = freed is not None and freed.site == fault.site
+        makers = (rebuilt_in_loop,) if again else (walked_once, retained)
     found: list[Candidate] = []
     for make in makers:
         try:

@@ -175,15 +175,15 @@ def entry_command(text: str, python: str, cwd: Path, *, option: str = "--entry")
         raise VerifyError(f"{option} {text!r}: {error}") from None
     if not words:
         raise VerifyError(f"{option}: an empty command")
-    name = os.path.basename(words[0])
-    if name in ("python", "python3"):
+    interpreted = _is_python(words[0], python)
+    if interpreted:
         words = words[1:]
         if not words:
             raise VerifyError(f"{option} {text!r}: no script to run")
     if is_notebook(words[0]) and (cwd / words[0]).is_file():
         path = cwd / words[0]
         return Command((python, path.name, *words[1:]), path.parent, text, path)
-    if name not in ("python", "python3") and not (words[0].endswith((".py", ".ipynb")) or words[0] == "-m"):
+    if not interpreted and not (words[0].endswith((".py", ".ipynb")) or words[0] == "-m"):
         return Command((_launcher(words[0], python), *words[1:]), cwd, text, _script_in(words, cwd))
     script = _script_in(words, cwd)
     if script is None and words[0].endswith((".py", ".ipynb")):
@@ -193,9 +193,16 @@ def entry_command(text: str, python: str, cwd: Path, *, option: str = "--entry")
 
 def starts_a_program(word: str, python: str) -> bool:
     """Whether ``word`` is a launcher rather than a script: python, torchrun, pytest, as a user would type it."""
+    if word == python:
+        return True
     if os.path.dirname(word) or os.path.exists(word) or word.endswith((".py", ".ipynb")):
         return False
-    return word in ("python", "python3") or shutil.which(_launcher(word, python)) is not None
+    return _is_python(word, python) or shutil.which(_launcher(word, python)) is not None
+
+
+def _is_python(word: str, python: str) -> bool:
+    """Whether ``word`` asks for an interpreter: it is run by ``python``."""
+    return word == python or os.path.basename(word) in ("python", "python3")
 
 
 def _launcher(word: str, python: str) -> str:

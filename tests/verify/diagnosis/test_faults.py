@@ -75,6 +75,13 @@ def test_two_losses_of_one_graph_have_another_remedy(sources: Sources) -> None:
     assert "two losses of one step" in graphs.second_backwards(run_of(fake), sources)[0].remedy
 
 
+def test_a_line_that_walks_one_loss_in_every_turn_has_a_remedy_of_its_own(sources: Sources) -> None:
+    event = {**SECOND, "twice": True, "names": [], "consumer": None}
+    assert "anew in every turn" in graphs.second_backwards(run_of(event), sources)[0].remedy
+    apart = {**event, "freed": ["t.py", 4, "f"]}
+    assert "once for each loss" in graphs.second_backwards(run_of(apart), sources)[0].remedy
+
+
 def test_one_loss_twice_has_no_carrier(sources: Sources) -> None:
     event = {**SECOND, "twice": True, "crosses": False, "names": [], "consumer": None}
     (fault,) = graphs.second_backwards(run_of(event), sources)

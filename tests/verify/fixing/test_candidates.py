@@ -142,6 +142,18 @@ def test_a_loss_is_walked_once_or_its_graph_is_kept() -> None:
     assert found == ["opt.step()", "loss.backward(retain_graph=True)"]
 
 
+def test_a_loss_that_every_turn_walks_is_computed_in_each_or_left_alone() -> None:
+    text = "loss = net(x).sum()\nfor step in range(3):\n    loss.backward()\n    W.data -= W.grad\n"
+    clues = (Clue("cause", at(1)), Clue("consumer", at(3)), Clue("freed by", at(3)))
+    remedy = "compute the loss anew in every turn; or, if twice is meant, call backward once with the losses added"
+    (found,) = offered(Kind.SECOND_BACKWARD, text, *clues, site=at(3), remedy=remedy)
+    assert found.files["t.py"].splitlines()[:2] == ["for step in range(3):", "    loss = net(x).sum()"]
+    # Never the graph of old values, kept.
+    deeper = "h = net(x)\nloss = make(h)\nprint(loss.item())\n" + text.partition("\n")[2]
+    clues = (Clue("cause", at(2)), Clue("consumer", at(5)), Clue("freed by", at(5)))
+    assert offered(Kind.SECOND_BACKWARD, deeper, *clues, site=at(5), remedy=remedy) == []
+
+
 def test_a_sum_of_earlier_steps_is_taken_up_without_its_graph() -> None:
     text = "self.loss = self.loss + net(x).sum()\nself.loss.backward(retain_graph=True)\n"
     clues = (Clue("cause", at(9)), Clue("carrier", name="self.w"), Clue("saved by", at(1)))

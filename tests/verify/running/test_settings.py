@@ -82,6 +82,14 @@ def test_a_word_that_starts_a_program(folder: Path, word: str, is_one: bool) -> 
     assert starts_a_program(word, str(folder / "bin" / "python")) is is_one
 
 
+def test_the_interpreter_itself_starts_a_program_however_it_is_named(folder: Path) -> None:
+    python = str(folder / "bin" / "python3.11")
+    assert starts_a_program(python, python)
+    assert not starts_a_program(python, "python3")
+    command = entry_command(f"{python} -m pytest train.py", python, folder)
+    assert (command.argv, command.script) == ((python, "-m", "pytest", "train.py"), folder / "train.py")
+
+
 def test_the_file_of_a_single_test_is_the_script(folder: Path) -> None:
     assert entry_command("pytest -q train.py::test_a", "py", folder).script == folder / "train.py"
 
