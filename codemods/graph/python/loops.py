@@ -11,10 +11,14 @@ from codemods.graph.model.nodes import Unseen, Value
 from codemods.graph.model.state import State, written_since
 from codemods.graph.model.values import NONE, NUMBER, Instance, Mapping, Sequence, Tensor, Tuple
 from codemods.graph.python.branches import Branches
+from codemods.graph.run.contents import ITEMS
 
 MAX_TURNS = 4
 """How many turns of a loop are run at most: more than two where a turn walks what none before walked, or retains it."""
 
+
+MAX_FILLING = 12
+"""How many are run while each lets one more place hold a graph that held none: ``a, b, c = b, c, loss``."""
 
 _WITH_IDENTITY = (Instance, Sequence, Mapping)
 _HOLDING = (*_WITH_IDENTITY, Tuple)
@@ -112,10 +116,13 @@ class Loops(Branches):
             if not ends:
                 self.dead = True
                 break
-            down = [] if counted else [key for end in ends for key in self._gone_down(start, end)]
+            down, filling = self._handed_on(start, ends) if not counted else ([], False)
+            grown = [] if counted or turn != 1 else [pair for end in ends for pair in self._grown(start, end)]
             self.meet(ends, start)
             for key in dict.fromkeys(down):
                 self.s.set(key, self._or_further_down(self.s.peek(key), s))
+            for key, old in grown:
+                self._deepen(key, old, s)
             made = self.trace.walks[before:]
             new = {tuple(id(p.node) for p in walk.place.chain()) for walk in made} - walked
             walked |= new
@@ -123,17 +130,67 @@ class Loops(Branches):
             inner = [walk.place.turns()[-1][0] is s for walk in made if walk.retains is True]
             # the same element once more would be walked twice without being there twice
             again = not self.nodes_of(value) and (any(inner) or (inner and turn < 2))
-            more = new or again
-            if more and turn and not turns and not counted and turn < MAX_TURNS - 1:
+            more = (new or again) and turn < MAX_TURNS - 1
+            filling = (filling or bool(grown)) and turn < MAX_FILLING - 1 and not self.nodes_of(value)
+            if (more or filling) and turn and not turns and not counted:
                 turns.append(value)
 
-    def _gone_down(self, start: State, end: State) -> Iterator[Key]:
-        """The cells whose content at the end of a turn lies in what they held at its start, and leads to a graph."""
+    def _handed_on(self, start: State, ends: list[State]) -> tuple[list[Key], bool]:
+        """The cells whose content at the end of a turn lies in what they held at its start, and leads to a graph; and
+        whether any holds a graph for the first time, so that the next turn may hand that on to another one."""
+        down: list[Key] = []
+        filling = False
+        for end in ends:
+            self.s = end
+            for key in written_since(end, start.log):
+                old, new = start.peek(key), end.peek(key)
+                if new is old or old is None or new is None:
+                    continue
+                filling = filling or self._fuller(old, new)
+                if isinstance(old, Value) and isinstance(new, Value) and self._lies_in(new, old):
+                    down.append(key)
+        return down, filling
+
+    def _fuller(self, old: object, new: object) -> bool:
+        """Whether a cell holds a graph that held none, or one more of the elements of a list that did not grow."""
+        if isinstance(old, tuple) and isinstance(new, tuple):
+            return len(old) == len(new) and any(map(self._fuller, old, new))
+        if not isinstance(old, Value) or not isinstance(new, Value):
+            return False
+        return self._has_graph(new) and not self._has_graph(old)
+
+    def _has_graph(self, value: Value) -> bool:
+        return any(not node.leaf for node in self.nodes_of(value))
+
+    def _grown(self, start: State, end: State) -> Iterator[tuple[Key, Value]]:
+        """The cells whose new content holds what they held when the turn began, and that: ``node = (loss, node)``."""
         self.s = end
         for key in written_since(end, start.log):
             old, new = start.peek(key), end.peek(key)
-            if isinstance(old, Value) and isinstance(new, Value) and new is not old and self._lies_in(new, old):
-                yield key
+            if isinstance(old, Value) and isinstance(new, Value) and new is not old and self._lies_in(old, new):
+                yield key, old
+
+    def _deepen(self, key: Key, old: Value, at: ast.AST) -> None:
+        """Let the chain in a cell go on for as long as turns may have made it."""
+        new = self.s.peek(key)
+        longer = self._or_further_down(old, at)
+
+        def deeper(value: Value) -> Value:
+            if value is old:
+                return longer
+            if isinstance(value, Tuple):
+                return Tuple(tuple(map(deeper, value.items)), value.names, value.closed)
+            return value
+
+        if isinstance(new, Tuple):
+            self.s.set(key, deeper(new))
+        elif isinstance(new, _WITH_IDENTITY):
+            for name in (ITEMS, *self.attributes.get(new.oid, ())):
+                content = self.s.peek((new.oid, name))
+                if content is old:
+                    self.s.set((new.oid, name), longer)
+                elif isinstance(content, tuple) and old in content:
+                    self.s.set((new.oid, name), tuple(map(deeper, content)))
 
     def _or_further_down(self, value: Value, at: ast.AST) -> Value:
         """What comes out of itself in each turn may be anything in it: ``node = node.next``."""
