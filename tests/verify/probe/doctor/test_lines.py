@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from verify.probe.doctor.lines import Lines
+from verify.probe.graph.nodes import live_tensors
 from verify.probe.graph.origins import site
 from verify.probe.lines.sites import Tree
 
@@ -35,6 +36,21 @@ def test_a_program_that_switches_the_mode_off_is_noted_still(lines: Lines) -> No
     lines.remove()
     assert not torch.is_anomaly_enabled()
     assert not noted()
+
+
+def test_nodes_that_our_own_look_makes_anew_are_no_news(lines: Lines) -> None:
+    made: list[object] = []
+    base = torch.ones(2, 2, requires_grad=True) * 1
+    views = [base.t(), base.view(4)]
+    base.add_(1)
+    lines.made = made.append
+    live_tensors()
+    assert made == []
+    # They are those of the program where it asks for them itself.
+    base.add_(1)
+    made.clear()
+    assert views[0].grad_fn is not None
+    assert len(made) == 1
 
 
 def test_what_the_program_asked_for_last_comes_afterwards(lines: Lines) -> None:
