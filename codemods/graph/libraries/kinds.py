@@ -93,6 +93,9 @@ def _carrying(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value
     if path == "weakref.ref":
         engine.run_callbacks(args, at)
         return Reference(args.positional[0]) if args.positional else engine.unknown(path, public=True)
+    if path == "operator.methodcaller":
+        # any method may be called by it, a backward, too
+        return engine.unknown(path)
     followed = engine.standard_call(path, args, at)
     if followed is not None:
         return followed

@@ -6,12 +6,15 @@ import ast
 from collections.abc import Iterable
 
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.gradients import BACKWARD_FUNCTIONS, BACKWARD_METHODS
 from codemods.graph.model.kinds import Escape, Marked, NodeKind, UnseenKind, UseKind
 from codemods.graph.model.nodes import Node, Place, Shadow, Unseen, Use, Value, Walk
+from codemods.graph.model.paths import canonical
 from codemods.graph.model.trace import Handing
 from codemods.graph.model.values import (
     Function,
     Instance,
+    Library,
     Mapping,
     Method,
     Optimizer,
@@ -24,6 +27,8 @@ from codemods.graph.model.values import (
 from codemods.graph.model.walks import may_walk
 from codemods.graph.run.contents import REST
 from codemods.graph.run.uses import Uses
+
+_WALKING = BACKWARD_FUNCTIONS | {"torch.autograd.grad", "torch.Tensor.backward"}
 
 
 class Escaping(Uses):
@@ -170,6 +175,8 @@ class Escaping(Uses):
         """Run the functions of the tree that are handed to code that cannot be seen; what they return."""
         results: list[Value] = []
         self.hand_over(args, at)
+        if any(_walks_by_itself(option) for value in args.all() for option in self.options(value)):
+            self.escape_all(args.all(), Escape.CALLED_LATER)
         given = args.keywords.get("args")
         extra = list(given.items) if isinstance(given, Tuple) else []
         keywords = self.keywords_in(args.keywords.get("kwargs"))
@@ -228,3 +235,12 @@ class Escaping(Uses):
             return {}
         found = {k[1]: self.s.get((value.oid, k)) for k in self.mapping_keys(value) if isinstance(k, tuple)}
         return {k: v for k, v in found.items() if isinstance(k, str) and isinstance(v, Value)}
+
+
+def _walks_by_itself(value: Value) -> bool:
+    """Whether a call of what torch has made back-propagates: ``loss.backward``, as others may call it."""
+    while isinstance(value, Partial):
+        value = value.function
+    if isinstance(value, Method):
+        return value.function is None and value.name in BACKWARD_METHODS
+    return isinstance(value, Library) and canonical(value.path) in _WALKING
