@@ -36,7 +36,7 @@ HOLDER = """
         "'part_%s' % which",
         "'part_%02d' % n",
         "f'part_{which}'",
-        "'part_' + str(n)",
+        "'part_' + str(which)",
     ],
 )
 def test_an_attribute_by_a_name_that_is_put_together(name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.graph.model.kinds import NodeKind
+from codemods.graph.model.values import Join, Sequence
 from tests.graph.tools import run
 
 HEAD = """
@@ -124,3 +125,43 @@ PARTS = {
 def test_the_dict_of_parts_is_read(name: str) -> None:
     make = "self.body = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))"
     assert run(HEAD.format(make=make, use=PARTS[name])).graph("out") == "attached"
+
+
+LAYERS = """
+class Net(nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        self.fcs, self.fc12 = [], "no layer"
+        for i, size in enumerate(sizes):
+            fc = nn.Linear(3, size)
+            self.__setattr__({name}, fc)
+            self.fcs.append(fc)
+    def forward(self, t):
+        for fc in self.fcs:
+            t = fc(t)
+        return t
+import sys
+n = Net([int(a) for a in sys.argv[1:]])
+kept, other = n.fcs, n.fc12
+r = n(torch.exp(w))
+"""
+
+
+@pytest.mark.parametrize("name", ["'fc{}'.format(i)", "'fc{0}'.format(i)", "f'fc{i}'", "'fc%d' % i", "'fc' + str(i)"])
+def test_a_name_that_ends_in_a_number_is_no_other_name(name: str) -> None:
+    found = run(LAYERS.replace("{name}", name))
+    assert isinstance(found.value("kept"), Sequence)
+    assert found.graph("r") == "attached"
+
+
+@pytest.mark.parametrize("name", ["'fc{}'.format(i)", "f'fc{i}'", "'fc%d' % i"])
+def test_a_name_that_may_be_that_number_is_it(name: str) -> None:
+    assert isinstance(run(LAYERS.replace("{name}", name)).value("other"), Join)
+
+
+@pytest.mark.parametrize(
+    "name", ["'fc{}'.format(size)", "f'fc{size:s}'", "'fc%s' % sys", "f'fc{i}{size}'", "f'f{i!r:>3}'"]
+)
+def test_a_name_of_which_less_is_known_may_be_any(name: str) -> None:
+    text = LAYERS.replace("{name}", name).replace("int(a)", "a").replace("nn.Linear(3, size)", "nn.Linear(3, 3)")
+    assert not isinstance(run("import sys\n" + text).value("kept"), Sequence)

@@ -86,7 +86,7 @@ def signature(value: Value) -> Any:
         kind = type(value.value)
         return (kind, value.value) if kind in (int, float, str, bool, type(None), EnumMember) else None
     if isinstance(value, Plain):
-        return ("plain", value.kind, value.begin, value.end, value.turn, value.counts)
+        return ("plain", value.kind, value.begin, value.end, value.turn, value.counts, value.number)
     if isinstance(value, Unknown):
         known = (value.node.certain, value.node.dimensionless) if value.node is not None else None
         return ("unknown", known, value.module is None, value.data, value.path)

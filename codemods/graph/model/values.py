@@ -7,6 +7,7 @@ Values are immutable or are identities (``oid``) whose contents live in the
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,10 @@ class Const(Value):
         return None
 
 
+_NUMBER = re.compile(r"-?\d+")
+"""What ``str`` writes of a number that counts."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Plain(Value):
     """Certainly no tensor and never attached: a number, a string, a numpy array, a shape."""
@@ -46,11 +51,15 @@ class Plain(Value):
     run; of a range, 0 where it begins there. Of itself nothing is known, for later turns are like these."""
     counts: tuple[ast.AST, int] | None = None
     """What is gone through in these turns: the expression, and the identity of what gives the names."""
+    number: bool = False
+    """Whether between the ends of a text a number stands that counts, as ``str`` writes it."""
 
     def may_be(self, text: str) -> bool:
         """Whether it may be a certain text."""
         known = len(self.begin) + len(self.end)
-        return len(text) >= known and text.startswith(self.begin) and text.endswith(self.end)
+        if len(text) < known or not text.startswith(self.begin) or not text.endswith(self.end):
+            return False
+        return not self.number or bool(_NUMBER.fullmatch(text, len(self.begin), len(text) - len(self.end)))
 
     @property
     def node(self) -> None:  # type: ignore[override]
@@ -365,13 +374,24 @@ DATA = Tensor(None)
 INDEX = Tensor(None, index=True)
 
 
-def formatted(pattern: Value, sign: str) -> Plain:
-    """What ``"..." % value`` gives, or ``format``: the text up to the first ``sign`` stays as it is."""
+def written_plainly(value: Value) -> bool:
+    """Whether a value is a number that counts, of which ``str`` writes the digits."""
+    if isinstance(value, Const):
+        return type(value.value) is int
+    return isinstance(value, Plain) and value.kind is PlainKind.NUMBER and value.turn is not None
+
+
+def formatted(pattern: Value, sign: str, given: list[Value]) -> Plain:
+    """What ``"..." % value`` gives, or ``format``: the text up to the first ``sign`` stays as it is, and where numbers
+    are ``given`` once, what stands behind them."""
     if not isinstance(pattern, Const) or not isinstance(pattern.value, str) or sign not in pattern.value:
         return TEXT
-    # a sign or a brace that is written twice stands for itself
-    return (
-        TEXT
-        if any(twice in pattern.value for twice in ("%%", "{{", "}}"))
-        else Plain(PlainKind.TEXT, pattern.value.partition(sign)[0])
-    )
+    if any(twice in pattern.value for twice in ("%%", "{{", "}}")):
+        # a sign or a brace that is written twice stands for itself
+        return TEXT
+    begin, _, rest = pattern.value.partition(sign)
+    once = len(given) == 1 and written_plainly(given[0]) and sign not in rest
+    for end in ("}", "0}") if sign == "{" else ("d", "s"):
+        if once and rest.startswith(end):
+            return Plain(PlainKind.TEXT, begin, rest.removeprefix(end), number=True)
+    return Plain(PlainKind.TEXT, begin)

@@ -27,6 +27,7 @@ from codemods.graph.model.values import (
     Tensor,
     Tuple,
     Unknown,
+    written_plainly,
 )
 from codemods.graph.python.comprehensions import Comprehensions
 from codemods.graph.run.contents import ITEMS, REST, RETURNED
@@ -115,11 +116,15 @@ class Expressions(Comprehensions):
         return self.define_function(e)
 
     def _eval_JoinedStr(self, e: ast.JoinedStr) -> Value:
+        given = []
         for part in e.values:
             if isinstance(part, ast.FormattedValue):
-                self.use(self.evaluate(part.value), UseKind.FORMAT, part)
+                given.append(self.evaluate(part.value))
+                self.use(given[-1], UseKind.FORMAT, part)
+        plainly = not any(isinstance(p, ast.FormattedValue) and (p.format_spec or p.conversion > 0) for p in e.values)
+        number = plainly and len(given) == 1 and written_plainly(given[0])
         ends = [str(part.value) if isinstance(part, ast.Constant) else "" for part in e.values]
-        return Plain(PlainKind.TEXT, ends[0], ends[-1]) if len(ends) > 1 else TEXT
+        return Plain(PlainKind.TEXT, ends[0], ends[-1], number=number) if len(ends) > 1 else TEXT
 
     def _eval_FormattedValue(self, e: ast.FormattedValue) -> Value:
         self.use(self.evaluate(e.value), UseKind.FORMAT, e)

@@ -119,7 +119,7 @@ class MethodCalls(Standard):
             plain = isinstance(text, str) and not _ASKS.search(text)
             for value in args.all():
                 self.use(value, UseKind.FORMAT if plain else UseKind.PASSED, at, "" if plain else name)
-            return formatted(receiver, "{")
+            return formatted(receiver, "{", args.all())
         if name == "join":
             return TEXT
         if isinstance(receiver, Plain) and receiver.kind is PlainKind.ARRAY:

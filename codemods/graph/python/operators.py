@@ -154,7 +154,7 @@ class Operators(OldForms):
             or (isinstance(left, Plain) and left.kind is PlainKind.TEXT)
         ):
             self.use(right, UseKind.FORMAT, at)
-            return formatted(left, "%")
+            return formatted(left, "%", [right])
         if isinstance(left, (Sequence, Tuple, Parameters)):
             found = self._of_sequences(name, left, right)
             if found is not None:

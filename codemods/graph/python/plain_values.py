@@ -14,9 +14,16 @@ def of_plain(name: str, left: Const | Plain, right: Const | Plain) -> Value:
     if isinstance(left, Const) and isinstance(left.value, str):
         if isinstance(right, Const) and isinstance(right.value, str) and name == "Add":
             return Const(left.value + right.value)
-        return Plain(PlainKind.TEXT, left.value) if name == "Add" else TEXT
+        if name != "Add":
+            return TEXT
+        if isinstance(right, Plain) and right.kind is PlainKind.TEXT:
+            return Plain(PlainKind.TEXT, left.value + right.begin, right.end, number=right.number)
+        return Plain(PlainKind.TEXT, left.value)
     if isinstance(left, Plain) and left.kind is PlainKind.TEXT and name == "Add":
-        return Plain(PlainKind.TEXT, left.begin, str(right.value) if isinstance(right, Const) else "")
+        if not isinstance(right, Const):
+            return Plain(PlainKind.TEXT, left.begin)
+        end = left.end if left.number else ""
+        return Plain(PlainKind.TEXT, left.begin, end + str(right.value), number=left.number)
     return NUMBER
 
 

@@ -80,7 +80,7 @@ class Joins(Recording):
         return NUMBER if not isinstance(b.value, str) else Plain(PlainKind.TEXT)
 
     def _merged_texts(self, a: Plain, b: Plain) -> Value | None:
-        return a if (a.begin, a.end, a.turn, a.counts) == (b.begin, b.end, b.turn, b.counts) else Plain(a.kind)
+        return a if _look(a) == _look(b) else Plain(a.kind)
 
     def _merged_tuples(self, a: Tuple, b: Tuple) -> Value | None:
         if len(a.items) != len(b.items):
@@ -179,3 +179,7 @@ _MERGED: dict[type[Value], Callable[[Joins, Any, Any], Value | None]] = {
     Unknown: Joins._merged_unknowns,
 }
 """What becomes of two values of one sort where paths meet, if they become one."""
+
+
+def _look(value: Plain) -> tuple[object, ...]:
+    return value.begin, value.end, value.turn, value.counts, value.number

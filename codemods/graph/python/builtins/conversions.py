@@ -19,6 +19,7 @@ from codemods.graph.model.values import (
     Plain,
     Tensor,
     Tuple,
+    written_plainly,
 )
 from codemods.graph.python.builtins.table import BUILTINS
 from codemods.graph.python.containers import Containers
@@ -37,7 +38,8 @@ def _number(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Valu
 def _text(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     for value in args.positional:
         engine.use(value, UseKind.FORMAT, at)
-    return TEXT
+    counts = len(args.positional) == 1 and name in ("str", "repr") and written_plainly(args.positional[0])
+    return Plain(PlainKind.TEXT, number=True) if counts else TEXT
 
 
 @BUILTINS.of("print")
