@@ -352,3 +352,22 @@ def test_a_module_that_gets_lists_is_not_run_again() -> None:
         use=use,
     )
     assert run(code).machine.spent < run(code, memo=False).machine.spent
+
+
+@pytest.mark.parametrize(
+    "body", ["look(t)", "look([t])", "print(t)", "t.sum().item()", "numpy.sum(t.detach())", "look(self)", "pass"]
+)
+def test_what_a_call_hands_out_is_noted_each_time(body: str) -> None:
+    code = INNER.format(
+        methods=f"        def forward(self, t):\n            {body}\n            return torch.exp(self.a(t))",
+        forward="            return self.inner(self.l(t))",
+        use=ONE,
+    )
+    code = "    import numpy\n    from somewhere import look\n" + code
+    seen = []
+    for memo in (True, False):
+        found = run(code, memo=memo)
+        uses = [(use.kind, use.name) for node in found.trace.nodes for use in node.uses]
+        escapes = [escape for node in found.trace.nodes for escape in node.escapes]
+        seen.append((uses, escapes, len(found.trace.handings), [h.models for h in found.trace.handings]))
+    assert seen[0] == seen[1]

@@ -68,11 +68,17 @@ class Step:
 
 @dataclass(frozen=True)
 class Memo:
-    """A remembered call: the cells it read, its result, and the graph of that."""
+    """A remembered call: the cells it read, its result, and the graph of that.
+
+    ``noted`` are the uses and escapes that it noted at the nodes of its arguments; ``handed`` tells whether code that
+    cannot be seen got graphs or models in it, and models among these; None if it got none.
+    """
 
     reads: dict[Key, Any]
     result: Value
     steps: tuple[Step, ...]
+    noted: tuple[tuple[tuple[Use, ...], tuple[Escape, ...]], ...]
+    handed: bool | None
 
 
 def signature(value: Value) -> Any:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from codemods.graph.model.kinds import CarrierKind, GradSetting, SequenceKind, U
 from codemods.graph.model.memo import Again, Asked, Memo, events_at, graph_of, nodes_in, signature, simple, tensors_in
 from codemods.graph.model.nodes import Carrier, Frame, Node, Unseen, Value
 from codemods.graph.model.paths import canonical
+from codemods.graph.model.trace import Handing
 from codemods.graph.model.values import Function, Library, Mapping, Sequence, Tensor, Tuple, Unknown
 from codemods.graph.python.frames import Frames
 from codemods.graph.run.contents import ITEMS, REST
@@ -28,11 +29,13 @@ _DEEP, _MANY = 3, 64
 @dataclass(frozen=True)
 class _Before:
     """What was noted when a call began: ``clock`` is the moment, ``events`` are counts that must stay, ``counts`` those
-    of what may also be noted of things that the call made itself."""
+    of what may also be noted of things that the call made itself, ``at_arguments`` those of uses and escapes."""
 
     clock: int
-    events: tuple[object, ...]
-    counts: tuple[int, int, int, int]
+    events: tuple[int, ...]
+    counts: tuple[int, int, int, int, int]
+    at_arguments: list[tuple[int, int]]
+    nodes: int
 
 
 class Remembering(Frames):
@@ -100,6 +103,7 @@ class Remembering(Frames):
         for container in asked.containers:
             for held in self.elements(container):
                 self.read(held, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
+        self._note_again(memo, asked, args, at)
         made: list[Node | None] = []
         nodes: dict[Node, Node] = {}
         shadow = self.shadow_of(args.all())
@@ -114,6 +118,15 @@ class Remembering(Frames):
         if any(node not in nodes and not node.leaf for node in nodes_in(memo.result)):
             return None
         return Again(nodes, tuple(o for o in shadow if isinstance(o, Unseen))).rebuild(memo.result)
+
+    def _note_again(self, memo: Memo, asked: Asked, args: Arguments, at: ast.AST) -> None:
+        """Note at the arguments of a call what was noted at those of the one that is remembered."""
+        place = self.place(at)
+        for node, (uses, escapes) in dict(zip(asked.nodes, memo.noted, strict=True)).items():
+            node.uses += [use._replace(place=place) for use in uses]
+            node.escapes += escapes
+        if memo.handed is not None:
+            self.trace.handings.append(Handing(place, tuple(args.all()), memo.handed))
 
     def run_and_remember(self, asked: Asked, args: Arguments, frame: Frame, definition: ast.AST) -> Value:
         """Run the body of a function, and remember what it gave where that follows from what it read."""
@@ -136,21 +149,27 @@ class Remembering(Frames):
         kept = {cell: value for cell, value in reads.items() if cell[0] < frame.fid and cell[0] not in inside}
         if self._is_of_before(result, asked, [*args.all(), *_flat(kept.values())]):
             return result
-        # what a result was cut off from was computed, too
+        # what a result was cut off from was computed, too, and so was what code did something with
         cut = [o for o in self.shadow_of([result]) if isinstance(o, Node) and o.birth >= before.clock]
-        steps = graph_of([*nodes_in(result), *cut], before.clock, asked.nodes, self.trace.unpacked)
+        used = [node for node in self.trace.nodes[before.nodes :] if node.uses or node.escapes]
+        steps = graph_of([*nodes_in(result), *cut, *used], before.clock, asked.nodes, self.trace.unpacked)
         if steps is not None:
-            self.memos[asked.key] = Memo(kept, result, steps)
+            noted = tuple(
+                (tuple(node.uses[uses:]), tuple(node.escapes[escapes:]))
+                for node, (uses, escapes) in zip(asked.nodes, before.at_arguments, strict=True)
+            )
+            handed = [handing.models for handing in self.trace.handings[before.counts[4] :]]
+            self.memos[asked.key] = Memo(kept, result, steps, noted, any(handed) if handed else None)
         return result
 
     def _before(self, asked: Asked) -> _Before:
-        trace = self.trace
-        # what a call of no consequence leaves none of
-        noted: list[Sized] = [trace.walks, trace.marks, trace.steps, trace.handings, trace.given_away, trace.old]
+        t = self.trace
         return _Before(
             self.clock,
-            (*map(len, noted), *events_at(asked.nodes)),
-            (len(trace.accumulations), len(trace.growths), len(trace.storings), len(trace.alterations)),
+            (len(t.walks), len(t.marks), len(t.steps), len(t.given_away)),
+            (len(t.accumulations), len(t.growths), len(t.storings), len(t.alterations), len(t.handings)),
+            events_at(asked.nodes),
+            len(t.nodes),
         )
 
     def _left_something(self, before: _Before, asked: Asked, first: int) -> bool:
@@ -158,7 +177,7 @@ class Remembering(Frames):
         trace = self.trace
         if self._before(asked).events != before.events:
             return True
-        sums, growths, storings, alterations = before.counts
+        sums, growths, storings, alterations, _ = before.counts
         grown = (*trace.accumulations[sums:], *trace.growths[growths:])
         return (
             any(a.carrier is None or a.carrier.owner < first for a in grown)
