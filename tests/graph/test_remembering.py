@@ -371,3 +371,14 @@ def test_what_a_call_hands_out_is_noted_each_time(body: str) -> None:
         escapes = [escape for node in found.trace.nodes for escape in node.escapes]
         seen.append((uses, escapes, len(found.trace.handings), [h.models for h in found.trace.handings]))
     assert seen[0] == seen[1]
+
+
+def test_data_that_shares_memory_is_drawn_into_each_graph() -> None:
+    code = INNER.format(
+        methods="        def forward(self, t):\n            return torch.exp(self.a(t))",
+        forward="            return self.inner(Variable(t))",
+        use="    for i in range(3):\n        d = x.detach()\n        r = outer(d).sum()\n        d.mul_(2)\n"
+        "        r.backward()",
+    )
+    drawn = [len({id(a) for aliases, _ in run(code, memo=m).trace.drawn for a in aliases}) for m in (True, False)]
+    assert drawn[0] == drawn[1] > 0

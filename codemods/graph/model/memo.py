@@ -87,7 +87,7 @@ def signature(value: Value) -> Any:
     if isinstance(value, Tensor):
         node = value.node
         known = (node.certain, node.dimensionless) if node is not None else None
-        return None if value.aliases else ("tensor", known, value.scalar, value.index)
+        return ("tensor", known, value.scalar, value.index)
     if isinstance(value, Const):
         kind = type(value.value)
         return (kind, value.value) if kind in (int, float, str, bool, type(None), EnumMember) else None

@@ -47,8 +47,8 @@ class State:
     """What every variable, attribute and element holds at one point of one path.
 
     ``grad`` tells whether operations are recorded: True, False, or None where paths disagree. Where ``reads`` is a
-    dict, it takes the first content that was read of each cell. ``base`` holds what cells contain that were never
-    written here. ``written`` takes each tensor, container and unseen thing that any path puts into a cell.
+    dict, it takes what each cell held when it was first read or written. ``base`` holds what cells contain that were
+    never written here. ``written`` takes each tensor, container and unseen thing that any path puts into a cell.
 
     Most cells are the same on all paths. They are ``_shared``, and only ``_own`` is copied where paths part.
 
@@ -104,6 +104,8 @@ class State:
 
     def set(self, key: Key, value: Any) -> None:
         """Write a cell."""
+        if self.reads is not None and key not in self.reads:
+            self.reads[key] = self.peek(key)
         if key[0] in self.watched:
             self._change(key, value)
         self._own[key] = GONE if value is None else value

@@ -107,12 +107,15 @@ class Remembering(Frames):
         made: list[Node | None] = []
         nodes: dict[Node, Node] = {}
         shadow = self.shadow_of(args.all())
+        aliased = [tensor for tensor in tensors_in([*args.all(), *self._elements_of(asked)]) if tensor.aliases]
         for step in memo.steps:
             parents = [p if isinstance(p, Node) else made[p] if p >= 0 else asked.nodes[-1 - p] for p in step.parents]
             node = self.once_more(step, [p for p in parents if p is not None], at)
             made.append(node)
             if node is not None:
                 node.shadow = shadow
+                if aliased and node.saves:
+                    self.drawn(aliased, node)
                 if step.result is not None:
                     nodes[step.result] = node
         if any(node not in nodes and not node.leaf for node in nodes_in(memo.result)):
@@ -141,7 +144,7 @@ class Remembering(Frames):
                 outer_reads.setdefault(cell, value)
         if self.raises_here or self.s.grad is not frame.grad or not simple(result):
             return result
-        if self._left_something(before, asked, frame.fid) or self._made_unseen(args, result):
+        if self._left_something(before, asked, frame.fid, reads) or self._made_unseen(args, result):
             return result
         inside = {container.oid: frozenset(self._cells_of(container)) for container in asked.containers}
         if any(cell[0] in inside and cell[1] not in inside[cell[0]] and v is not None for cell, v in reads.items()):
@@ -172,9 +175,9 @@ class Remembering(Frames):
             len(t.nodes),
         )
 
-    def _left_something(self, before: _Before, asked: Asked, first: int) -> bool:
+    def _left_something(self, before: _Before, asked: Asked, first: int, reads: dict[Key, Any]) -> bool:
         """Whether a call that began with identity ``first`` noted or changed anything that is not its own."""
-        trace = self.trace
+        trace, peek = self.trace, self.s.peek
         if self._before(asked).events != before.events:
             return True
         sums, growths, storings, alterations, _ = before.counts
@@ -182,9 +185,14 @@ class Remembering(Frames):
         return (
             any(a.carrier is None or a.carrier.owner < first for a in grown)
             or any(getattr(storing.container, "oid", 0) < first for storing in trace.storings[storings:])
-            or any(n.birth < before.clock for a in trace.alterations[alterations:] for n in self.nodes_of(a.value))
-            or any(cell[0] and cell[0] < first for cell in self.written)
+            or any(self._is_older(a.value, before.clock) for a in trace.alterations[alterations:])
+            or any(c[0] and c[0] < first and (c not in reads or peek(c) is not reads[c]) for c in self.written)
         )
+
+    def _is_older(self, value: Value, clock: int) -> bool:
+        """Whether what was changed in place has a graph of before, or shares its memory with other tensors."""
+        aliased = isinstance(value, Tensor) and bool(value.aliases)
+        return aliased or any(node.birth < clock for node in self.nodes_of(value))
 
     def _made_unseen(self, args: Arguments, result: Value) -> bool:
         """Whether a call made something that cannot be seen, which is another thing each time."""
@@ -193,11 +201,14 @@ class Remembering(Frames):
 
     def _is_of_before(self, result: Value, asked: Asked, there: list[Value]) -> bool:
         """Whether a result is a tensor that was there before the call, or shares its memory."""
-        held = [one for container in asked.containers for one in self.elements(container)]
-        memory = {id(base) for tensor in tensors_in([*there, *held]) for base in self.memory(tensor)}
+        there = [*there, *self._elements_of(asked)]
+        memory = {id(base) for tensor in tensors_in(there) for base in self.memory(tensor)}
         return any(
             tensor.aliases or not memory.isdisjoint(map(id, self.memory(tensor))) for tensor in tensors_in([result])
         ) or not set(asked.nodes).isdisjoint(nodes_in(result))
+
+    def _elements_of(self, asked: Asked) -> list[Value]:
+        return [one for container in asked.containers for one in self.elements(container)]
 
     def _cells_of(self, container: Sequence | Mapping) -> list[Any]:
         """The cells by which a container that is given to a call is told."""
