@@ -1351,6 +1351,22 @@ try:
 except StopIteration as stop:
     OUT = stop.value
 
+# what a coroutine returns
+async def g(v):
+    return v
+try:
+    g(IN).send(None)
+except StopIteration as stop:
+    OUT = stop.value
+
+# what a coroutine returns in a tuple
+async def g(v):
+    return v, 1
+try:
+    g(IN).send(None)
+except StopIteration as stop:
+    OUT = stop.value[0]
+
 # many yields
 def g():
     for n in range(3):

@@ -11,6 +11,7 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.gradients import BACKWARD_METHODS, HOOKING_METHODS
 from codemods.graph.model.facts.layers import WRAPPING_LAYERS
 from codemods.graph.model.facts.libraries import BAR_METHODS
+from codemods.graph.model.facts.python import OF_COROUTINES
 from codemods.graph.model.kinds import CarrierKind, Escape, FunctionKind, Marked, NodeKind, PlainKind, UseKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
 from codemods.graph.model.program import ClassInfo
@@ -60,6 +61,8 @@ class MethodCalls(Standard):
             for value in args.all():
                 self.use(value, UseKind.CALL, at, f"tqdm.tqdm.{name}")
             return NONE
+        if name in OF_COROUTINES and self.nodes_of(receiver):
+            self.stops_with(receiver)
         call = _METHODS_OF.get(receiver.__class__)
         return (call or MethodCalls._method_of_other)(self, receiver, name, args, at)
 

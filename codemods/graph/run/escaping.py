@@ -206,6 +206,13 @@ class Escaping(Uses):
                     results.append(result)
         return results
 
+    def stops_with(self, value: Value) -> None:
+        """Let a ``StopIteration`` be raised that hands on what a generator or coroutine returns (docs: its
+        ``value``)."""
+        stop = self.unknown("StopIteration")
+        self.put_into(stop, "value", value)
+        self.thrown.append(stop)
+
     def run_walking(self, args: Arguments, at: ast.AST) -> None:
         """Run those functions of the tree that back-propagate, which a library gets that keeps all else to itself."""
         walking = [value for value in args.all() if self.walking(value)]

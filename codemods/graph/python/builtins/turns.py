@@ -88,7 +88,5 @@ def _next(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     turns = [*engine.iterate(first, at), *args.positional[1:2]]
     ended = engine.s.get((first.oid, RETURNED)) if isinstance(first, Sequence) else None
     if isinstance(ended, Value) and engine.nodes_of(ended):
-        stop = engine.unknown("StopIteration")
-        engine.put_into(stop, "value", ended)
-        engine.thrown.append(stop)
+        engine.stops_with(ended)
     return engine.one_of(turns) or engine.unknown("next", data=True)
