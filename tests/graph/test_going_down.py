@@ -83,3 +83,32 @@ def test_a_loop_that_takes_all_its_turns_knows_where_it_ends() -> None:
 def test_a_model_that_is_unwrapped_stays_what_it_is() -> None:
     text = "model = nn.DataParallel(net)\nwhile hasattr(model, 'module'):\n    model = model.module\nr = model(x)\n"
     assert run(text).graph("r") == "attached"
+
+
+SHIFTED = """
+{names} = {nones}
+for out in {outs}:
+    {names} = {rest}, out
+"""
+
+
+def _shifted(places: int, outs: str) -> str:
+    names = [f"p{i}" for i in range(places)]
+    return SHIFTED.format(
+        names=", ".join(names), nones=", ".join(["None"] * places), rest=", ".join(names[1:]), outs=outs
+    )
+
+
+@pytest.mark.parametrize("outs", ["[torch.exp(w)] * int(x.sum())", "(torch.exp(w) for _ in range(int(x.sum())))"])
+@pytest.mark.parametrize("places", [2, 4, 9])
+def test_what_is_shifted_on_arrives_at_the_end(places: int, outs: str) -> None:
+    found = run(_shifted(places, outs))
+    assert found.graph("p0") != "free"
+    assert not found.trace.notes
+
+
+def test_what_is_shifted_on_for_too_long_is_not_looked_at_to_its_end() -> None:
+    found = run(_shifted(16, "[torch.exp(w) for _ in range(int(x.sum()))]"))
+    assert found.graph("p15") != "free"
+    assert ["not entered" in note for note in found.trace.notes] == [True]
+    assert not run(_shifted(16, "[x for _ in range(int(x.sum()))]")).trace.notes

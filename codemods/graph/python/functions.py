@@ -105,9 +105,7 @@ class Functions(Remembering):
         """What a call gives that goes too deep, or calls ``again`` what is running already."""
         if self.tired or not again:
             why = "the budget is spent" if self.tired else "nested too deeply"
-            self.trace.notes.append(f"{function.file.path}:{function.definition.lineno}: not entered, {why}")
-            self.trace.cut_short.add(self.frame)
-            self.trace.blind.append(self.tick())
+            self.left_out(function.file.path, function.definition, why)
         if again and not deep and self._computes(function):
             if ends(function) and self._nothing_new(function, args, receiver):
                 # it goes as deep as what it gets does: of what it returns there, the running calls say all

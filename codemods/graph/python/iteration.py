@@ -59,8 +59,9 @@ class Iteration(AttributeWrites):
             return 0 < len(members_of(value)) <= _TOLD_APART
         if isinstance(value, Sequence):
             few = len(self.s.get((value.oid, ITEMS)) or ()) <= _TOLD_APART
-            known = value.kind is not SequenceKind.GENERATOR and value.oid not in self.uncounted
-            return few and known and self.s.get((value.oid, REST)) is None
+            known = value.oid not in self.uncounted and value.oid not in self.repeated
+            listed = value.kind is not SequenceKind.GENERATOR and self.s.get((value.oid, REST)) is None
+            return few and known and listed
         return isinstance(value, Const) and value.value is None
 
     def counted_as(self, made: Sequence, *sources: Value) -> Sequence:

@@ -75,7 +75,6 @@ class Loops(Branches):
         finally:
             del self.open_loops[len(self.open_loops) - len(opened) :]
         if not self.dead:
-            self._shift_on(s)
             self.execute(s.orelse)
             if not self.dead:
                 finished.append(self.s)
@@ -130,10 +129,15 @@ class Loops(Branches):
             inner = [walk.place.turns()[-1][0] is s for walk in made if walk.retains is True]
             # the same element once more would be walked twice without being there twice
             again = not self.nodes_of(value) and (any(inner) or (inner and turn < 2))
-            more = (new or again) and turn < MAX_TURNS - 1
-            filling = (filling or bool(grown)) and turn < MAX_FILLING - 1 and not self.nodes_of(value)
-            if (more or filling) and turn and not turns and not counted:
+            if not turn or turns or counted:
+                continue
+            filling = filling or bool(grown)
+            # an element that is walked must not be there again
+            further = turn < MAX_FILLING - 1 and not (made and self.nodes_of(value))
+            if ((new or again) and turn < MAX_TURNS - 1) or (filling and further):
                 turns.append(value)
+            elif filling:
+                self.left_out(self.frame.file.path, s, f"what its turns hand on was followed for {turn + 1} of them")
 
     def _handed_on(self, start: State, ends: list[State]) -> tuple[list[Key], bool]:
         """The cells whose content at the end of a turn lies in what they held at its start, and leads to a graph; and
@@ -218,29 +222,3 @@ class Loops(Branches):
                         seen.add(known)
                         stack.append(option)
         return False
-
-    def _shift_on(self, loop: ast.For | ast.AsyncFor | ast.While) -> None:
-        """What further turns hand from name to name: ``a, b, c = b, c, loss`` fills ``a`` in the third."""
-        copies = self.frame.file.once(_copies, loop)
-        owner = self.frame.fid if self.frame.function is not None else self.frame.module_globals
-        for _ in copies:
-            for target, source in copies:
-                old, new = self.s.peek((owner, target)), self.s.peek((owner, source))
-                if isinstance(old, Value) and isinstance(new, Value) and self.nodes_of(new) and not self.nodes_of(old):
-                    self.store_name(target, self.join(old, new), loop)
-
-
-def _copies(loop: ast.For | ast.AsyncFor | ast.While) -> list[tuple[str, str]]:
-    """The names that a loop's own statements bind to other names, where these get theirs in the same way."""
-    pairs: list[tuple[ast.expr, ast.expr]] = []
-    for statement in loop.body:
-        if isinstance(statement, ast.Assign):
-            for target in statement.targets:
-                several = isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple)
-                if several and len(target.elts) == len(statement.value.elts):  # type: ignore[attr-defined]
-                    pairs += zip(target.elts, statement.value.elts, strict=True)  # type: ignore[attr-defined]
-                else:
-                    pairs.append((target, statement.value))
-    named = [(a.id, b.id) for a, b in pairs if isinstance(a, ast.Name) and isinstance(b, ast.Name)]
-    bound = {target for target, _ in named}
-    return [(target, source) for target, source in named if source in bound]

@@ -159,6 +159,12 @@ class Core:
         self.newest = self.tick()
         return self.newest
 
+    def left_out(self, path: str, what: ast.AST, why: str) -> None:
+        """Note that a function, or further turns of a loop, are not entered: nothing is proven by what is left out."""
+        self.trace.notes.append(f"{path}:{getattr(what, 'lineno', 0)}: not entered, {why}")
+        self.trace.cut_short.add(self.frame)
+        self.trace.blind.append(self.tick())
+
     @property
     def tired(self) -> bool:
         """Whether so much of the budget is gone that calls are no longer entered."""
