@@ -13,9 +13,10 @@ from functools import cached_property
 
 from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind, WalkKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Walk
+from codemods.graph.model.opacity import opaque
 from codemods.graph.model.trace import Reading, Trace
 from codemods.graph.model.values import Tensor
-from codemods.proofs.reach import SurePaths, opaque, origins, reach, saves_parameter, weighted
+from codemods.proofs.reach import SurePaths, origins, reach, saves_parameter, weighted
 from codemods.proofs.turns import crossed, every_turn, in_some_turns, named, of_a_changing_condition
 from codemods.source import walking
 from codemods.terms.findings import Promise

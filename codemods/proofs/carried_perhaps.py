@@ -7,8 +7,9 @@ import ast
 
 from codemods.graph.model.kinds import NodeKind
 from codemods.graph.model.nodes import Carrier, Node
+from codemods.graph.model.opacity import opaque
 from codemods.proofs.carried import Carry, Ledger
-from codemods.proofs.reach import opaque, reach
+from codemods.proofs.reach import reach
 from codemods.proofs.turns import crossed, every_turn
 
 

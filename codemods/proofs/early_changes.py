@@ -10,12 +10,13 @@ from typing import Any
 
 from codemods.graph.model.kinds import WalkKind
 from codemods.graph.model.nodes import Frame, Node, Place, Walk
+from codemods.graph.model.opacity import opaque
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Step, Trace
 from codemods.proofs.blocks import Turns, common_suite, common_turns, meeting, suites_around
 from codemods.proofs.marks import clearings, writes_parameters
 from codemods.proofs.paired_flags import Late
-from codemods.proofs.reach import opaque, reaches_one_of, reads_value
+from codemods.proofs.reach import reaches_one_of, reads_value
 
 
 @dataclass(eq=False)

@@ -7,10 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from codemods.graph.model.facts.layers import (
-    LOSS_MODULES,
-    MODULE_CONTAINERS,
     MODULES_WITH_PARAMETERS,
-    MODULES_WITHOUT_PARAMETERS,
 )
 from codemods.graph.model.facts.libraries import KEEPING_NOTHING, MODEL_LIBRARIES
 from codemods.graph.model.facts.memory import TURNED
@@ -26,11 +23,9 @@ from codemods.graph.model.facts.saved import (
 )
 from codemods.graph.model.kinds import NodeKind
 from codemods.graph.model.nodes import Node, Walk
+from codemods.graph.model.opacity import opaque
 from codemods.graph.model.state import FROZEN
 from codemods.source import walking
-
-_SEEN_MODULES = MODULES_WITH_PARAMETERS | MODULES_WITHOUT_PARAMETERS | LOSS_MODULES | MODULE_CONTAINERS
-_OPERATORS = frozenset(c.__name__ for c in ast.operator.__subclasses__())
 
 _MASK = 64
 """Nodes that are looked at in one walk; the newest ones are enough to prove what two walks share."""
@@ -138,18 +133,6 @@ def maybe_frozen(walk: Walk) -> bool:
 def library_model(node: Node) -> bool:
     """Whether a library's module made it, one that keeps no graph and takes no gradients."""
     return node.kind is NodeKind.MODULE and any(p.leaf and p.label.startswith(KEEPING_NOTHING) for p in node.parents)
-
-
-def opaque(node: Node) -> bool:
-    """Whether it cannot be seen how (and if) the node depends on its parents."""
-    if node.kind in (NodeKind.CALL, NodeKind.ARGUMENT):
-        return True
-    if node.kind is not NodeKind.MODULE:
-        return False
-    label = node.operation
-    return label in ("module", "forward") or (
-        label[:1].isupper() and label not in _SEEN_MODULES and label not in _OPERATORS
-    )
 
 
 def surely_attached(node: Node) -> bool:

@@ -11,11 +11,11 @@ from codemods.graph.model.facts.operations import KEEPS_SHAPE
 from codemods.graph.model.facts.saved import SAVES_NOTHING
 from codemods.graph.model.kinds import Marked, NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk
+from codemods.graph.model.opacity import opaque
 from codemods.graph.model.trace import Mark, Trace
 from codemods.proofs.blocks import meeting
 from codemods.proofs.marks import concerns, hooked, may_touch_gradients
 from codemods.proofs.observations import Observation
-from codemods.proofs.reach import opaque
 from codemods.rules._sites import SiteRule
 from codemods.source import walking
 from codemods.terms.edits import Edit, WrapExpression

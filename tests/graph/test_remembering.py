@@ -6,6 +6,8 @@ import textwrap
 
 import pytest
 
+from codemods.graph.model.opacity import opaque
+from codemods.graph.model.values import Instance
 from tests.graph.tools import Run, run
 
 MEMO = """
@@ -369,8 +371,19 @@ def test_what_a_call_hands_out_is_noted_each_time(body: str) -> None:
         found = run(code, memo=memo)
         uses = [(use.kind, use.name) for node in found.trace.nodes for use in node.uses]
         escapes = [escape for node in found.trace.nodes for escape in node.escapes]
-        seen.append((uses, escapes, len(found.trace.handings), [h.models for h in found.trace.handings]))
+        handed = [(h.models, [o.oid for o in h.given if isinstance(o, Instance)]) for h in found.trace.handings]
+        seen.append((uses, escapes, handed))
     assert seen[0] == seen[1]
+
+
+def test_a_layer_that_is_not_known_stays_opaque() -> None:
+    code = INNER.format(
+        methods="        def forward(self, t):\n            return torch.exp(self.a(self.kind(t)))",
+        forward="            return self.inner(self.l(t))",
+        use=ONE,
+    ).replace("self.kept = None", "self.kind = nn.NotYetKnown(3)")
+    for memo in (True, False):
+        assert [sum(map(opaque, walk.seen)) for walk in run(code, memo=memo).walks()] == [1] * 8
 
 
 def test_data_that_shares_memory_is_drawn_into_each_graph() -> None:

@@ -86,6 +86,12 @@ def _imported(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value
     return engine.import_named(args)
 
 
+@CALLS.of("operator.methodcaller")
+def _method_caller(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+    # any method may be called by it, a backward, too
+    return engine.unknown(path)
+
+
 @CALLS.of(*whole(*CARRYING_LIBRARIES))
 def _carrying(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
     if path in CALLING_LATER:
@@ -93,9 +99,6 @@ def _carrying(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value
     if path == "weakref.ref":
         engine.run_callbacks(args, at)
         return Reference(args.positional[0]) if args.positional else engine.unknown(path, public=True)
-    if path == "operator.methodcaller":
-        # any method may be called by it, a backward, too
-        return engine.unknown(path)
     followed = engine.standard_call(path, args, at)
     if followed is not None:
         return followed

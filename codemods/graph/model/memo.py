@@ -16,6 +16,7 @@ from codemods.graph.model.facts.memory import TURNED
 from codemods.graph.model.facts.operations import FOLDING
 from codemods.graph.model.kinds import Escape, NodeKind
 from codemods.graph.model.nodes import Node, Shadow, Unseen, Use, Value
+from codemods.graph.model.opacity import opaque
 from codemods.graph.model.values import (
     Const,
     EnumMember,
@@ -70,15 +71,15 @@ class Step:
 class Memo:
     """A remembered call: the cells it read, its result, and the graph of that.
 
-    ``noted`` are the uses and escapes that it noted at the nodes of its arguments; ``handed`` tells whether code that
-    cannot be seen got graphs or models in it, and models among these; None if it got none.
+    ``noted`` are the uses and escapes that it noted at the nodes of its arguments. ``handed`` are the things of
+    before that code got in it which cannot be seen, and whether models came with them; None if it got nothing.
     """
 
     reads: dict[Key, Any]
     result: Value
     steps: tuple[Step, ...]
     noted: tuple[tuple[tuple[Use, ...], tuple[Escape, ...]], ...]
-    handed: bool | None
+    handed: tuple[tuple[Value, ...], bool] | None
 
 
 def signature(value: Value) -> Any:
@@ -180,9 +181,8 @@ def _inside(results: list[Node], born: int, positions: Container[Node]) -> dict[
 def _says_more(node: Node) -> bool:
     """Whether rules look at the node itself: it cannot be seen how it was made, or what runs without gradients, or code
     did something with it."""
-    unseen = node.kind in (NodeKind.CALL, NodeKind.ARGUMENT) or node.label == "module"
     product = node.label in FOLDING or node.label in TURNED
-    return unseen or product or node.label in OTHER_KERNELS or bool(node.uses or node.escapes)
+    return opaque(node) or product or node.label in OTHER_KERNELS or bool(node.uses or node.escapes)
 
 
 def _step(nodes: list[Node], results: set[Node], numbers: dict[Node, int]) -> Step:

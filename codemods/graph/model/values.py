@@ -382,8 +382,8 @@ def written_plainly(value: Value) -> bool:
 
 
 def formatted(pattern: Value, sign: str, given: list[Value]) -> Plain:
-    """What ``"..." % value`` gives, or ``format``: the text up to the first ``sign`` stays as it is, and where numbers
-    are ``given`` once, what stands behind them."""
+    """What ``"..." % value`` gives, or ``format``: the text up to the first ``sign`` stays as it is. So does the text
+    behind it where one number that counts is ``given`` and nothing else."""
     if not isinstance(pattern, Const) or not isinstance(pattern.value, str) or sign not in pattern.value:
         return TEXT
     if any(twice in pattern.value for twice in ("%%", "{{", "}}")):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from codemods.graph.model.cells import Key
 from codemods.graph.model.nodes import Unseen, Value
@@ -22,6 +23,17 @@ MAX_FILLING = 12
 
 _WITH_IDENTITY = (Instance, Sequence, Mapping)
 _HOLDING = (*_WITH_IDENTITY, Tuple)
+
+
+@dataclass
+class _HandedOn:
+    """What a turn hands on: the cells that hold something out of what they held, ``node = node.next``; those that hold
+    what they held within something, ``node = (loss, node)``, with that; and whether a cell holds a graph for the first
+    time, which the next turn may hand on to another one."""
+
+    down: dict[Key, None]
+    grown: dict[Key, Value]
+    filling: bool
 
 
 class Loops(Branches):
@@ -115,13 +127,9 @@ class Loops(Branches):
             if not ends:
                 self.dead = True
                 break
-            down, filling = self._handed_on(start, ends) if not counted else ([], False)
-            grown = [] if counted or turn != 1 else [pair for end in ends for pair in self._grown(start, end)]
+            handed = None if counted else self._handed_on(start, ends)
             self.meet(ends, start)
-            for key in dict.fromkeys(down):
-                self.s.set(key, self._or_further_down(self.s.peek(key), s))
-            for key, old in grown:
-                self._deepen(key, old, s)
+            filling = handed is not None and self._let_go_on(handed, s, first=turn == 1)
             made = self.trace.walks[before:]
             new = {tuple(id(p.node) for p in walk.place.chain()) for walk in made} - walked
             walked |= new
@@ -131,7 +139,6 @@ class Loops(Branches):
             again = not self.nodes_of(value) and (any(inner) or (inner and turn < 2))
             if not turn or turns or counted:
                 continue
-            filling = filling or bool(grown)
             # an element that is walked must not be there again
             further = turn < MAX_FILLING - 1 and not (made and self.nodes_of(value))
             if ((new or again) and turn < MAX_TURNS - 1) or (filling and further):
@@ -139,21 +146,32 @@ class Loops(Branches):
             elif filling:
                 self.left_out(self.frame.file.path, s, f"what its turns hand on was followed for {turn + 1} of them")
 
-    def _handed_on(self, start: State, ends: list[State]) -> tuple[list[Key], bool]:
-        """The cells whose content at the end of a turn lies in what they held at its start, and leads to a graph; and
-        whether any holds a graph for the first time, so that the next turn may hand that on to another one."""
-        down: list[Key] = []
-        filling = False
+    def _handed_on(self, start: State, ends: list[State]) -> _HandedOn:
+        """What a turn that began with the memory ``start`` hands on to the next one."""
+        found = _HandedOn({}, {}, filling=False)
         for end in ends:
             self.s = end
             for key in written_since(end, start.log):
                 old, new = start.peek(key), end.peek(key)
                 if new is old or old is None or new is None:
                     continue
-                filling = filling or self._fuller(old, new)
-                if isinstance(old, Value) and isinstance(new, Value) and self._lies_in(new, old):
-                    down.append(key)
-        return down, filling
+                found.filling = found.filling or self._fuller(old, new)
+                if not isinstance(old, Value) or not isinstance(new, Value):
+                    continue
+                if self._lies_in(new, old):
+                    found.down[key] = None
+                elif self._lies_in(old, new):
+                    found.grown[key] = old
+        return found
+
+    def _let_go_on(self, handed: _HandedOn, loop: ast.AST, *, first: bool) -> bool:
+        """Let what goes down, or has grown for the ``first`` time, go on for any number of turns; whether another turn
+        may show more."""
+        for key in handed.down:
+            self.s.set(key, self._or_further_down(self.s.peek(key), loop))
+        for key, old in handed.grown.items() if first else ():
+            self._deepen(key, old, loop)
+        return handed.filling or (first and bool(handed.grown))
 
     def _fuller(self, old: object, new: object) -> bool:
         """Whether a cell holds a graph that held none, or one more of the elements of a list that did not grow."""
@@ -165,14 +183,6 @@ class Loops(Branches):
 
     def _has_graph(self, value: Value) -> bool:
         return any(not node.leaf for node in self.nodes_of(value))
-
-    def _grown(self, start: State, end: State) -> Iterator[tuple[Key, Value]]:
-        """The cells whose new content holds what they held when the turn began, and that: ``node = (loss, node)``."""
-        self.s = end
-        for key in written_since(end, start.log):
-            old, new = start.peek(key), end.peek(key)
-            if isinstance(old, Value) and isinstance(new, Value) and new is not old and self._lies_in(old, new):
-                yield key, old
 
     def _deepen(self, key: Key, old: Value, at: ast.AST) -> None:
         """Let the chain in a cell go on for as long as turns may have made it."""

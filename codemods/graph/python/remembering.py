@@ -129,7 +129,8 @@ class Remembering(Frames):
             node.uses += [use._replace(place=place) for use in uses]
             node.escapes += escapes
         if memo.handed is not None:
-            self.trace.handings.append(Handing(place, tuple(args.all()), memo.handed))
+            things, models = memo.handed
+            self.trace.handings.append(Handing(place, (*args.all(), *things), models))
 
     def run_and_remember(self, asked: Asked, args: Arguments, frame: Frame, definition: ast.AST) -> Value:
         """Run the body of a function, and remember what it gave where that follows from what it read."""
@@ -161,8 +162,11 @@ class Remembering(Frames):
                 (tuple(node.uses[uses:]), tuple(node.escapes[escapes:]))
                 for node, (uses, escapes) in zip(asked.nodes, before.at_arguments, strict=True)
             )
-            handed = [handing.models for handing in self.trace.handings[before.counts[4] :]]
-            self.memos[asked.key] = Memo(kept, result, steps, noted, any(handed) if handed else None)
+            handings = self.trace.handings[before.counts[4] :]
+            given = [value for handing in handings for value in handing.given]
+            things = tuple(value for value in given if 0 < getattr(value, "oid", 0) < frame.fid)
+            handed = (things, any(handing.models for handing in handings)) if handings else None
+            self.memos[asked.key] = Memo(kept, result, steps, noted, handed)
         return result
 
     def _before(self, asked: Asked) -> _Before:

@@ -10,12 +10,13 @@ from codemods.graph.model.facts.libraries import LOSS_LIBRARIES
 from codemods.graph.model.facts.operations import FACTORIES
 from codemods.graph.model.kinds import Altered, CarrierKind, Escape, Marked, NodeKind, UnseenKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Unseen
+from codemods.graph.model.opacity import opaque
 from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Mark, Trace
 from codemods.graph.model.values import Instance, Unknown, options_of
 from codemods.proofs.observations import Shows
 from codemods.proofs.outside import Outside
-from codemods.proofs.reach import library_model, maybe_frozen, opaque
+from codemods.proofs.reach import library_model, maybe_frozen
 from codemods.proofs.syntax import called
 from codemods.proofs.unseen import Way, ways_out
 from codemods.source import walking

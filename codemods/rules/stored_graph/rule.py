@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.kinds import CarrierKind, NodeKind
 from codemods.graph.model.nodes import Carrier, Frame, Node, Place, Walk
+from codemods.graph.model.opacity import opaque
 from codemods.graph.model.trace import GROWN, Accumulation, Reading, Storing, Trace
 from codemods.graph.model.values import Sequence, Tensor, nodes_of
 from codemods.proofs.carried import Carry, Ledger
@@ -15,7 +16,7 @@ from codemods.proofs.carried_told import by_statement, too_late, trail
 from codemods.proofs.detaching import cut_of, detaching, stands_behind
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.proofs.paired_flags import flags, paired
-from codemods.proofs.reach import opaque, reach
+from codemods.proofs.reach import reach
 from codemods.proofs.sums import Means
 from codemods.proofs.turns import crossed
 from codemods.rules.base import Rule
