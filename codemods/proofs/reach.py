@@ -165,7 +165,7 @@ class SurePaths:
         """Of each node, whether it has no history on some path: what it is computed from is data there, or cut."""
         found: dict[Node, bool] = {}
         for node in self._nodes:
-            known = [found.get(_whole(p), False) for p in node.parents]
+            known = [found.get(p, False) for p in node.parents]
             if node.kind is NodeKind.PHI:
                 found[node] = not node.certain or any(known)
             else:
@@ -184,17 +184,10 @@ class SurePaths:
                 continue
             found.add(node)
             if not opaque(node):
-                there = [p for p in node.parents if not self._missing.get(_whole(p))]
+                there = [p for p in node.parents if not self._missing.get(p)]
                 # what is there has a history: where each part may be missing, one is not
                 stack.extend(there or node.parents)
         return found
-
-
-def _whole(node: Node) -> Node:
-    """A node, or of a part of something, which no trace lists, that something."""
-    while node.kind is NodeKind.PART:
-        node = node.parents[0]
-    return node
 
 
 def origins(node: Node, *, sure: bool = True) -> list[Node]:

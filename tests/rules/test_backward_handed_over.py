@@ -1,4 +1,4 @@
-"""A backward that others are given to call needs the graph, whoever calls it and when."""
+"""A backward that others are given to call needs the graph, whoever calls it and when; so does a part that they get."""
 
 from __future__ import annotations
 
@@ -75,3 +75,49 @@ def test_what_others_back_propagate_keeps_its_graph(tmp_path: Path, line: str) -
 @pytest.mark.parametrize("line", LOOKED_AT)
 def test_what_others_look_at_needs_none(tmp_path: Path, line: str) -> None:
     assert [f.promise for f in found(tmp_path, RULE, f"{START}    {line}\n")] == [Promise.EXACT]
+
+
+PARTS = """\
+from elsewhere import use
+from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
+
+
+def score(x):
+    net.eval()
+    rows = pad_packed_sequence(pack_sequence([net(x)]), batch_first=True)
+    {line}
+    net.train()
+
+
+score(x)
+"""
+
+
+@pytest.mark.parametrize("line", ["use(rows[0][0])", "use(rows[0])", "use([row for row in rows[0]])"])
+def test_a_part_that_unseen_code_gets_may_be_walked(tmp_path: Path, line: str) -> None:
+    findings = [f for f in found(tmp_path, RULE, START + PARTS.format(line=line)) if f.message.startswith("score")]
+    assert not [f for f in findings if f.promise is not Promise.ADVICE]
+
+
+def test_a_part_that_is_printed_is_not_walked(tmp_path: Path) -> None:
+    findings = found(tmp_path, RULE, START + PARTS.format(line="print(rows[0][0].item())"))
+    assert Promise.EXACT in [f.promise for f in findings if f.message.startswith("score")]
+
+
+def test_a_part_that_is_carried_is_told(tmp_path: Path) -> None:
+    code = """\
+from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
+
+last = None
+for step in range(3):
+    x = torch.randn(8, 4)
+    row = pad_packed_sequence(pack_sequence([net(x)]), batch_first=True)[0][0]
+    loss = row.pow(2).mean()
+    if last is not None:
+        loss = loss + (row - last).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    last = row
+"""
+    assert [f.rule for f in found(tmp_path, "stored-graph", START + code)] == ["stored-graph"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from codemods.graph.model.cutting import PLAIN
 from codemods.graph.model.facts.operations import TENSOR_METHODS
 from codemods.graph.model.program import receiver_name
 from codemods.graph.model.values import Function
@@ -78,8 +79,8 @@ def _keeps_nothing(function: Function, call: ast.Call, made: set[str]) -> bool:
     name = getattr(function.definition, "name", "")
     path = function.file.named(called)
     if path:
-        of_torch = path.startswith("torch.") and path.count(".") == 1 and path[6:] in TENSOR_METHODS
-        return path in _TAKING_APART or of_torch
+        library, _, last = path.rpartition(".")
+        return path in _TAKING_APART or (library == "torch" and (last in TENSOR_METHODS or last in PLAIN["torch"]))
     if isinstance(called, ast.Name):
         return called.id == name and function.cls is None
     if not isinstance(called, ast.Attribute):

@@ -110,8 +110,7 @@ class Recording(Holding):
         )
         made.uses += [use._replace(place=made.place) for use in step.uses]
         made.escapes += step.escapes
-        if step.kind is not NodeKind.PART:
-            self.trace.nodes.append(made)
+        self.trace.nodes.append(made)
         if not self.perhaps_off.isdisjoint(step.nodes):
             self.perhaps_off.add(made)
         if step.like in self.trace.unpacked:
@@ -155,7 +154,7 @@ class Recording(Holding):
         """The node of an element or attribute of something opaque that is attached."""
         if value.node is None:
             return None
-        return Node(
+        made = Node(
             self.birth(),
             NodeKind.PART,
             (value.node,),
@@ -164,6 +163,8 @@ class Recording(Holding):
             certain=isinstance(value, Tensor) and value.node.certain,
             label=label,
         )
+        self.trace.nodes.append(made)
+        return made
 
     def parents_of(self, values: Iterable[Value]) -> list[Node]:
         """What an operation on ``values`` depends on; a value that has a history on some paths only, by a phi."""
