@@ -17,7 +17,7 @@ from codemods.graph.model.opacity import opaque
 from codemods.graph.model.trace import Reading, Trace
 from codemods.graph.model.values import Tensor
 from codemods.proofs.reach import SurePaths, origins, reach, saves_parameter, weighted
-from codemods.proofs.turns import crossed, every_turn, in_some_turns, named, of_a_changing_condition
+from codemods.proofs.turns import crossed, in_some_turns, named, of_a_changing_condition
 from codemods.source import walking
 from codemods.terms.findings import Promise
 
@@ -125,15 +125,14 @@ class Ledger:
     @cached_property
     def perhaps(self) -> list[Carry]:
         """What is walked again on one of two paths into a turn, where a condition in the loop chooses between them;
-        on the other path it is made anew, or cut."""
+        on the other path it is made anew, or cut. One for each pair of turns of each loop."""
         known = {(carry.carrier, id(carry.store.statement)) for carry in self.carries}
-        found: dict[tuple[Carrier, int], Carry] = {}
-        for walk in self.trace.walks:
-            for carry in self._carried_into(walk, sometimes=True):
-                key = (carry.carrier, id(carry.store.statement))
-                if key not in known and every_turn(walk.place, carry.loop):
-                    found.setdefault(key, carry)
-        return list(found.values())
+        return [
+            carry
+            for walk in self.trace.walks
+            for carry in self._carried_into(walk, sometimes=True)
+            if (carry.carrier, id(carry.store.statement)) not in known
+        ]
 
     def _carried_into(self, walk: Walk, *, sometimes: bool = False) -> Iterator[Carry]:
         reached = self.reached(walk)

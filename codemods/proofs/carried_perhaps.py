@@ -9,6 +9,7 @@ from codemods.graph.model.kinds import NodeKind
 from codemods.graph.model.nodes import Carrier, Node
 from codemods.graph.model.opacity import opaque
 from codemods.proofs.carried import Carry, Ledger
+from codemods.proofs.first_turns import passed_by_at_first
 from codemods.proofs.reach import reach
 from codemods.proofs.turns import crossed, every_turn
 
@@ -29,6 +30,19 @@ def presumed(ledger: Ledger) -> list[Carry]:
                     if key not in known and not carry.walked_in_some_turns and not carry.read_in_some_turns:
                         found.setdefault(key, carry).add(carry)
     return list(found.values())
+
+
+def carried_at_times(ledger: Ledger) -> list[Carry]:
+    """States that every turn of a loop back-propagates, and that only some turns cut or make anew: others than those
+    that have nothing to cut."""
+    perhaps = [carry for carry in ledger.perhaps if ledger.recurrent(carry)]
+    # the first turn of an inner loop may get what the last turn of the outer one left
+    open_to = {id(carry.store.statement) for carry in perhaps if not passed_by_at_first(carry)}
+    return [
+        carry
+        for carry in perhaps
+        if id(carry.store.statement) in open_to and carry.walk is not None and every_turn(carry.walk.place, carry.loop)
+    ]
 
 
 def stored_at_times(ledger: Ledger) -> list[Carry]:

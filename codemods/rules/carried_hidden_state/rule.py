@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from codemods.graph.model.nodes import Walk
 from codemods.graph.model.trace import Trace
 from codemods.proofs.carried import Carry, Ledger
-from codemods.proofs.carried_perhaps import presumed
+from codemods.proofs.carried_perhaps import carried_at_times, presumed
 from codemods.proofs.carried_told import by_statement, too_late, trail
 from codemods.proofs.detaching import detaching, stands_behind
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
@@ -49,7 +49,8 @@ class CarriedHiddenState(Rule):
 
     Left alone: state that is made fresh, reset or cut anywhere in the tree before it is read again; time steps inside
     one sequence, windows, several trials before one backward; one optimizer step per sequence with a backward for every
-    time step; state under ``no_grad``; whatever is carried without a graph (masks, indices).
+    time step; state under ``no_grad``; state that is cut in all turns but the first (``if step > 0: h = h.detach()``);
+    whatever is carried without a graph (masks, indices).
 
     Advice: state that the iterations of a loop begin in two ways, as a condition says that changes with them, and that
     only one of the two makes again or cuts; state that a model whose code cannot be seen gave and gets again, which it
@@ -91,7 +92,7 @@ class CarriedHiddenState(Rule):
         places = tuple(_place(carries[0]) for carries in states)
         for carries in states:
             yield from self._observe(ledger, carries, together, places)
-        for carries in by_statement(c for c in ledger.perhaps if ledger.recurrent(c)):
+        for carries in by_statement(carried_at_times(ledger)):
             yield from self._sometimes(ledger, carries)
         for carries in by_statement(presumed(ledger)):
             yield from self._presumed(ledger, carries)
