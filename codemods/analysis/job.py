@@ -144,10 +144,10 @@ def _simulate(
         record.noted = [_note(trace, rules, file) for trace in traces]
         for trace in traces:
             trace.forget()
-        record.loaded |= machine.looked_at
+        record.loaded |= machine.run.looked_at
         record.passed |= machine.passed
-        record.entered = {_definition(d, f) for d, f in machine.entered.items()}
-        record.called = {_definition(d, f) for d, f in machine.called.items()}
+        record.entered = {_definition(d, f) for d, f in machine.run.entered.items()}
+        record.called = {_definition(d, f) for d, f in machine.run.called.items()}
     finally:
         sys.setrecursionlimit(previous)
 

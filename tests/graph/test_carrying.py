@@ -39,7 +39,7 @@ def engine_keeps(code: str) -> bool:
     value = seen.value("result")
     assert value is not None, "the end is not reached"
     whole: set[Node] = {a for n in seen.nodes("result") for a in n.ancestors()}
-    shadows = [*seen.machine.shadow_of([value]), *(o for n in whole for o in n.shadow)]
+    shadows = [*seen.machine.run.shadow_of([value]), *(o for n in whole for o in n.shadow)]
     return bool(whole & set(seen.nodes("h"))) or any(isinstance(o, Unseen) and o.kind == "lost" for o in shadows)
 
 
@@ -148,7 +148,7 @@ def stays_free(code: str) -> bool:
     seen = run(f"{BEGIN}{code}\nresult = out\n")
     value = seen.value("result")
     assert value is not None
-    return not seen.nodes("result") and not any(isinstance(o, Unseen) for o in seen.machine.shadow_of([value]))
+    return not seen.nodes("result") and not any(isinstance(o, Unseen) for o in seen.machine.run.shadow_of([value]))
 
 
 @pytest.mark.parametrize("expression", CUT)

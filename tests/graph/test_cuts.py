@@ -126,7 +126,7 @@ def in_engine(r: Run, name: str, parts: int) -> tuple[bool, list[bool]]:
     value = r.value(name)
     whole = bool(r.nodes(name))
     if isinstance(value, Tuple) and len(value.items) == parts:
-        return whole, [bool(r.machine.nodes_of(item)) for item in value.items]
+        return whole, [bool(r.machine.run.nodes_of(item)) for item in value.items]
     return whole, [whole] * parts
 
 

@@ -161,8 +161,8 @@ def test_runs_do_not_disturb_each_other() -> None:
         machine = Machine(files)
         trace = machine.run_script(file)
         assert [bool(walk.again) for walk in trace.walks] == [False]
-        kept = machine.get_attribute(machine.s.get((trace.frames[0].module_globals, "bank")), "kept", file.tree)
-        assert len(machine.elements(kept)) == 1
+        kept = machine.get_attribute(machine.run.s.get((trace.frames[0].module_globals, "bank")), "kept", file.tree)
+        assert len(machine.run.elements(kept)) == 1
 
 
 def test_class_attributes_do_not_outlive_a_run() -> None:
@@ -196,7 +196,7 @@ def test_what_is_learned_of_a_module_does_not_outlive_a_run() -> None:
         assert file is not None
         machine = Machine(files)
         fid = machine.run_script(file).frames[0].module_globals
-        return [any(n.certain for n in machine.nodes_of(machine.s.get((fid, v)))) for v in "yz"]
+        return [any(n.certain for n in machine.run.nodes_of(machine.run.s.get((fid, v)))) for v in "yz"]
 
     assert graphs("two.py") == [False, False]
     assert graphs("one.py") == [True, True]
@@ -231,8 +231,8 @@ def test_what_fills_nothing_is_not_loaded_again_to_see_whether_it_does(models: s
         assert file is not None
         machine = Machine(files)
         fid = machine.run_script(file).frames[0].module_globals
-        assert [node.certain for node in machine.nodes_of(machine.s.get((fid, "y")))] == [True]
-        seen.append((machine.looked_at, machine.passed))
+        assert [node.certain for node in machine.run.nodes_of(machine.run.s.get((fid, "y")))] == [True]
+        seen.append((machine.run.looked_at, machine.passed))
         loaded = set(files.modules.loaded)
         assert files.trim(0)
     assert seen[0] == seen[1]

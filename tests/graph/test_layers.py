@@ -57,7 +57,7 @@ def test_each_of_many_parts_takes_part() -> None:
     found = run(f"c = nn.Sequential({parts})\ny = c(x)\nm = nn.ModuleList()\n" + "m.append(nn.Linear(3, 3))\n" * 70)
     leaves = {n for node in found.nodes("y") for n in node.ancestors() if n.leaf}
     assert len(leaves) == 70
-    assert len(found.machine.parameter_leaves(found.value("m"))) == 70  # type: ignore[arg-type]
+    assert len(found.machine.run.parameter_leaves(found.value("m"))) == 70  # type: ignore[arg-type]
 
 
 def test_a_loop_over_many_parts_comes_to_each() -> None:

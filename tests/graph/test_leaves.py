@@ -27,9 +27,9 @@ def leaves_after(change: str) -> int:
     found = run(NET + change)
     owner = found.value("model")
     assert owner is not None
-    known = found.machine.parameter_leaves(owner)
-    found.machine.found_leaves.clear()
-    assert known == found.machine.parameter_leaves(owner)
+    known = found.machine.run.parameter_leaves(owner)
+    found.machine.run.found_leaves.clear()
+    assert known == found.machine.run.parameter_leaves(owner)
     return len(known)
 
 

@@ -164,7 +164,7 @@ def test_all_functions_of_a_file_together_have_a_budget() -> None:
 def test_an_exponential_tree_of_calls_ends() -> None:
     code = "".join(f"def f{i}(t):\n    return f{i + 1}(t) + f{i + 1}(t * w)\n" for i in range(30))
     found = run(code + "def f30(t):\n    return t\ny = f0(x)\n", budget=20_000)
-    assert found.machine.spent <= 20_001
+    assert found.machine.run.spent <= 20_001
 
 
 def test_a_library_that_shadows_the_tree() -> None:
@@ -204,7 +204,7 @@ def test_hashes_do_not_change_a_run() -> None:
 @pytest.mark.parametrize("fields", ["['for', 'loss']", "'class loss'", "['1st', 'loss']"])
 def test_a_record_whose_fields_are_no_names_carries_what_it_gets(fields: str) -> None:
     seen = run(f"import collections\nP = collections.namedtuple('P', {fields}, rename=True)\nresult = P(1, net(x))\n")
-    assert seen.machine.nodes_of(seen.value("result"))
+    assert seen.machine.run.nodes_of(seen.value("result"))
 
 
 def test_what_is_joined_again_and_again_stays_small() -> None:

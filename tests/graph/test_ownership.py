@@ -92,9 +92,9 @@ def test_an_optimizer_knows_its_parameters() -> None:
     found = run("other = nn.Linear(1, 1)\nopt = torch.optim.Adam(net.parameters())")
     optimizer, own, other = found.value("opt"), found.value("net"), found.value("other")
     assert optimizer is not None
-    leaves = [leaf for p in optimizer.params for leaf in found.machine.parameter_leaves(p.owner)]  # type: ignore[attr-defined]
-    assert leaves == found.machine.parameter_leaves(own)  # type: ignore[arg-type]
-    assert leaves != found.machine.parameter_leaves(other)  # type: ignore[arg-type]
+    leaves = [leaf for p in optimizer.params for leaf in found.machine.run.parameter_leaves(p.owner)]  # type: ignore[attr-defined]
+    assert leaves == found.machine.run.parameter_leaves(own)  # type: ignore[arg-type]
+    assert leaves != found.machine.run.parameter_leaves(other)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("made", ["getattr(torch.optim, name)", "getattr(optim, name, None)"])

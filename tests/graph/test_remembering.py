@@ -63,7 +63,7 @@ def summary(found: Run) -> list[object]:
         [(w.place.line, bool(w.again)) for w in trace.walks],
         [(s.place.line, s.optimizer is not None) for s in trace.steps],
         [(f.place.line, f.grad, f.mode) for f in trace.forwards],
-        [(a.place.line, bool(found.machine.nodes_of(a.added)), a.grad) for a in trace.accumulations],
+        [(a.place.line, bool(found.machine.run.nodes_of(a.added)), a.grad) for a in trace.accumulations],
         [(s.place.line, len(s.nodes) > 0, s.method) for s in trace.storings],
         found.marks(),
         found.again(),
@@ -74,8 +74,8 @@ def summary(found: Run) -> list[object]:
 def test_memoised_calls_give_the_same_trace() -> None:
     with_memo, without = run(MEMO), run(MEMO, memo=False)
     assert summary(with_memo) == summary(without)
-    assert with_memo.machine.memos
-    assert with_memo.machine.spent < without.machine.spent
+    assert with_memo.machine.run.memos
+    assert with_memo.machine.run.spent < without.machine.run.spent
 
 
 def test_a_memo_is_not_used_where_a_weight_was_frozen() -> None:
@@ -124,8 +124,8 @@ def test_calls_with_none_and_of_functions_in_functions_are_remembered() -> None:
     """
     with_memo, without = run(code), run(code, memo=False)
     assert summary(with_memo) == summary(without)
-    assert len(with_memo.machine.memos) == 2
-    assert with_memo.machine.spent < without.machine.spent
+    assert len(with_memo.machine.run.memos) == 2
+    assert with_memo.machine.run.spent < without.machine.run.spent
 
 
 def test_functions_made_by_different_calls_are_remembered_apart() -> None:
@@ -353,7 +353,7 @@ def test_a_module_that_gets_lists_is_not_run_again() -> None:
         forward=textwrap.indent("\n".join(forward), " " * 12),
         use=use,
     )
-    assert run(code).machine.spent < run(code, memo=False).machine.spent
+    assert run(code).machine.run.spent < run(code, memo=False).machine.run.spent
 
 
 @pytest.mark.parametrize(

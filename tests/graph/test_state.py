@@ -168,8 +168,8 @@ def test_all_fixtures_show_the_same(case: Case) -> None:
 def test_the_variables_of_a_call_are_not_looked_for_where_paths_meet() -> None:
     call = "def f(n):\n    first = n\n    second = first\n    return second\nif x.any():\n    f(1)\nelse:\n    f(2)\n"
     machine = run(call).machine
-    assert "f" in {name for _, name in machine.s.log.keys}
-    assert {"n", "first", "second"}.isdisjoint(name for _, name in machine.s.log.keys)
+    assert "f" in {name for _, name in machine.run.s.log.keys}
+    assert {"n", "first", "second"}.isdisjoint(name for _, name in machine.run.s.log.keys)
 
 
 @pytest.mark.parametrize("own", [0, 64])

@@ -69,22 +69,22 @@ class Run:
 
     def value(self, name: str) -> Value | None:
         """What a global variable of the script holds at the end."""
-        found = self.machine.s.get((self.trace.frames[0].module_globals, name))
+        found = self.machine.run.s.get((self.trace.frames[0].module_globals, name))
         return found if isinstance(found, Value) else None
 
     def nodes(self, name: str) -> list[Node]:
         """The graph nodes in a global variable."""
-        return self.machine.nodes_of(self.value(name))
+        return self.machine.run.nodes_of(self.value(name))
 
     def graph(self, name: str) -> str:
         """Whether a global is ``attached`` surely, ``free`` of history, or ``perhaps`` attached."""
         value = self.value(name)
         assert value is not None, f"{name} holds nothing"
-        nodes = self.machine.nodes_of(value)
+        nodes = self.machine.run.nodes_of(value)
         if not nodes:
             return "free"
         options = value.options if isinstance(value, Join) else (value,)
-        everywhere = all(self.machine.nodes_of(option) for option in options)
+        everywhere = all(self.machine.run.nodes_of(option) for option in options)
         return "attached" if everywhere and all(node.certain for node in nodes) else "perhaps"
 
     def again(self) -> list[int]:
@@ -166,7 +166,7 @@ def unseen(found: Run, name: str) -> bool:
     """Whether a global may carry something that cannot be seen."""
     value = found.value(name)
     assert value is not None
-    return any(isinstance(origin, Unseen) for origin in found.machine.shadow_of([value]))
+    return any(isinstance(origin, Unseen) for origin in found.machine.run.shadow_of([value]))
 
 
 def line(run: Run, text: str, number: int = 0) -> int:

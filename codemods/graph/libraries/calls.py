@@ -31,7 +31,7 @@ from codemods.graph.model.values import (
     Tensor,
     Unknown,
 )
-from codemods.graph.torch.storing import Stores
+from codemods.graph.torch.model import Torch
 from codemods.terms.words import words
 
 _KNOWN = frozenset(
@@ -57,19 +57,23 @@ def _begins_object(head: str, args: Arguments) -> bool:
     return bool(args.positional) and isinstance(args.positional[0], Instance) and not head.startswith("builtins.")
 
 
-class Libraries(Stores):
-    """The part of the engine that calls libraries."""
+class Libraries:
+    """Calls of libraries, each by its handler."""
+
+    def __init__(self, torch: Torch) -> None:
+        self.torch = torch
+        self.run = torch.run
 
     def call_library(self, path: str, args: Arguments, at: ast.AST) -> Value:
         """A call of something outside the tree, by its full name."""
         path = canonical(path)
         head, _, last = path.rpartition(".")
         if last == "__init__" and (head.startswith("torch.nn.") or _begins_object(head, args)):
-            self.begin_base(args, at)
+            self.torch.begin_base(args, at)
             return NONE
         self._notice(path, head, last, args, at)
         for handler in handlers_of(path):
-            found = handler(self, path, args, at)
+            found = handler(self.torch, path, args, at)
             if found is not None:
                 return found
         return self._unlisted_call(path, args, at)
@@ -78,20 +82,20 @@ class Libraries(Stores):
         """Record what a call does beside what it gives."""
         self._fill(head, last, args, at)
         if head == "operator" and last in IN_PLACE_OPERATORS and args.positional:
-            self.alter(args.positional[0], Altered.VALUES, at)
+            self.run.alter(args.positional[0], Altered.VALUES, at)
         if head in _OF_TENSORS and last not in TAKES_NUMBERS and args.positional:
-            for value in self.flat(args.positional[0]):
-                self.wants_tensor(value, path, at)
+            for value in self.run.flat(args.positional[0]):
+                self.run.wants_tensor(value, path, at)
         if path == "torch.save" and args.positional:
-            whole = (o for o in self.options(args.positional[0]) if isinstance(o, Instance))
-            self.trace.saved.update(o.cls for o in whole if o.cls.is_module)
+            whole = (o for o in self.run.options(args.positional[0]) if isinstance(o, Instance))
+            self.run.trace.saved.update(o.cls for o in whole if o.cls.is_module)
         if last.startswith("register_") and last.endswith("hook") and path.startswith("torch."):
             # one for several tensors, or for all modules
-            self.mark(Marked.HOOK, at)
-            self.run_callbacks(args, at)
+            self.run.mark(Marked.HOOK, at)
+            self.run.run_callbacks(args, at)
         if last == "saved_tensors_hooks":
-            self.mark(Marked.SAVED_TENSORS_HOOKS, at)
-            self.run_callbacks(args, at)
+            self.run.mark(Marked.SAVED_TENSORS_HOOKS, at)
+            self.run.run_callbacks(args, at)
 
     def _fill(self, head: str, last: str, args: Arguments, at: ast.AST) -> None:
         """Record what a function writes to: ``out=``, the tensors of a collective, what ``torch.relu_`` is given."""
@@ -100,45 +104,47 @@ class Libraries(Stores):
         if args.positional and (in_place or (head == "torch.distributed" and last in COLLECTIVES)):
             filled.append(args.positional[0])
         for value in filled:
-            for tensor in self.flat(value):
-                self.alter(tensor, Altered.VALUES, at)
-        if in_place and head == "torch" and self.s.grad is not False and self.parents_of(args.all()[1:]):
-            for tensor in self.options(args.positional[0]) if args.positional else ():
+            for tensor in self.run.flat(value):
+                self.run.alter(tensor, Altered.VALUES, at)
+        if in_place and head == "torch" and self.run.s.grad is not False and self.run.parents_of(args.all()[1:]):
+            for tensor in self.run.options(args.positional[0]) if args.positional else ():
                 if isinstance(tensor, Tensor):
-                    self.write_through(tensor, self.tensor_op(at, last, args.all()), at)
+                    self.run.write_through(tensor, self.run.tensor_op(at, last, args.all()), at)
 
     def _unlisted_call(self, path: str, args: Arguments, at: ast.AST) -> Value:
         """A call of which only the name is known."""
         top, last = path.partition(".")[0], path.rpartition(".")[2]
-        results = self.run_callbacks(args, at)
+        results = self.run.run_callbacks(args, at)
         for value in args.all():
-            self.use(value, UseKind.CALL, at, path)
+            self.run.use(value, UseKind.CALL, at, path)
         if top not in _KNOWN:
-            self.may_alter(args.all(), at)
+            self.run.may_alter(args.all(), at)
             if last in PUTTING_METHODS and path.count(".") > 1:
                 for value in args.all():
-                    self.use(value, UseKind.STORED_UNSEEN, at, path)
-        models = top != "torch" and (self.brings_model(args.all()) or bool(self.parents_of(results)))
-        self.trace.handings.append(Handing(self.place(at), tuple(args.all()), models))
+                    self.run.use(value, UseKind.STORED_UNSEEN, at, path)
+        models = top != "torch" and (self.run.brings_model(args.all()) or bool(self.run.parents_of(results)))
+        self.run.trace.handings.append(Handing(self.run.place(at), tuple(args.all()), models))
         given = Arguments(args.call, [*args.all(), *results])
-        result = self.unknown(path, self.mixed(at, path, given), public=True)
-        result.shadow = self.shadow_of(args.all())
-        self.may_be_put(args, result, at)
+        result = self.run.unknown(path, self.run.mixed(at, path, given), public=True)
+        result.shadow = self.run.shadow_of(args.all())
+        self.run.may_be_put(args, result, at)
         if models:
-            self.give_model(result)
-        if result.node is None and any(isinstance(o, (Tensor, Unknown)) for v in args.all() for o in self.options(v)):
+            self.run.give_model(result)
+        if result.node is None and any(
+            isinstance(o, (Tensor, Unknown)) for v in args.all() for o in self.run.options(v)
+        ):
             # what looks like a function may be a module that was imported
-            self.unseen_call(result, path)
+            self.run.unseen_call(result, path)
         if last.rpartition("_")[2] == "loss" or "Loss" in last:
             # a library's name may only keep it from being taken for a module
             return result
         first = args.positional[0] if args.positional else NONE
         # a wrapper around a module: most often still a module
-        return result if self.nodes_of(result) else self._wrapped(first, result, models=models)
+        return result if self.run.nodes_of(result) else self._wrapped(first, result, models=models)
 
     def _wrapped(self, module: Value, made: Unknown, *, models: bool) -> Value:
         """What a call made of a module: that module, inside of what it made; else what it made."""
-        if isinstance(module, (Module, Instance)) and self.is_module(module):
+        if isinstance(module, (Module, Instance)) and self.run.is_module(module):
             return replace(module, within=made) if models else module
         if isinstance(module, Unknown) and module.module is not None:
             made.module, made.within = module.module, made

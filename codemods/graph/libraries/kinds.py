@@ -21,7 +21,7 @@ from codemods.graph.model.facts.python import CALLING_LATER, CARRYING_LIBRARIES,
 from codemods.graph.model.kinds import Escape, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import ARRAY, NUMBER, Reference, Tuple, Unknown
-from codemods.graph.torch.modules import Modules
+from codemods.graph.torch.model import Torch
 
 _PREPARING = ("Tokenizer", "Processor", "Config")
 """Words in the names of classes that ``from_pretrained`` makes and that are no models."""
@@ -39,10 +39,10 @@ def _top(path: str) -> str:
 
 
 @CALLS.of(*whole(*(BAR_LIBRARIES - NUMERIC_LIBRARIES)))
-def _bar(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+def _bar(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value | None:
     if not args.positional:
         return None
-    engine.bars.update(getattr(o, "oid", 0) for o in engine.options(args.positional[0]))
+    engine.run.bars.update(getattr(o, "oid", 0) for o in engine.run.options(args.positional[0]))
     return args.positional[0]
 
 
@@ -50,7 +50,7 @@ def _bar(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | No
 
 
 @CALLS.of("prefetch_generator.BackgroundGenerator", "torch_xla.distributed.parallel_loader.MpDeviceLoader")
-def _fetching(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+def _fetching(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value | None:
     return args.get(0, "generator") or args.get(0, "loader")
 
 
@@ -58,48 +58,48 @@ def _fetching(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value
 
 
 @CALLS.of(*whole(*(NUMERIC_LIBRARIES - BAR_LIBRARIES)))
-def _numeric(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+def _numeric(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     return _looked_at(engine, path, args, at)
 
 
 @CALLS.of(*whole(*(BAR_LIBRARIES & NUMERIC_LIBRARIES)))
-def _numeric_bar(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+def _numeric_bar(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     return _bar(engine, path, args, at) or _looked_at(engine, path, args, at)
 
 
-def _looked_at(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+def _looked_at(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     """What a library makes that knows nothing of autograd: no history, but for what it hands on."""
     if path in KEEPING_TENSORS:
         return _carried(engine, path, args, at)
     for value in args.all():
-        engine.use(value, UseKind.CALL, at, path)
+        engine.run.use(value, UseKind.CALL, at, path)
         if _top(path) == "numpy":
-            engine.refused(value, at)
+            engine.run.refused(value, at)
     _called_back(engine, path, args, at)
     if _top(path) in ("numpy", "math"):
         return ARRAY if _top(path) == "numpy" else NUMBER
-    return engine.unknown(path, data=_top(path) in DATA_LIBRARIES, public=True)
+    return engine.run.unknown(path, data=_top(path) in DATA_LIBRARIES, public=True)
 
 
 @CALLS.of("importlib.import_module")
-def _imported(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
-    return engine.import_named(args)
+def _imported(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value | None:
+    return engine.run.interpreter.import_named(args)
 
 
 @CALLS.of("operator.methodcaller")
-def _method_caller(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+def _method_caller(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     # any method may be called by it, a backward, too
-    return engine.unknown(path)
+    return engine.run.unknown(path)
 
 
 @CALLS.of(*whole(*CARRYING_LIBRARIES))
-def _carrying(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+def _carrying(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     if path in CALLING_LATER:
-        engine.escape_all(args.all(), Escape.CALLED_LATER)
+        engine.run.escape_all(args.all(), Escape.CALLED_LATER)
     if path == "weakref.ref":
-        engine.run_callbacks(args, at)
-        return Reference(args.positional[0]) if args.positional else engine.unknown(path, public=True)
-    followed = engine.standard_call(path, args, at)
+        engine.run.run_callbacks(args, at)
+        return Reference(args.positional[0]) if args.positional else engine.run.unknown(path, public=True)
+    followed = engine.run.interpreter.standard_call(path, args, at)
     if followed is not None:
         return followed
     if path in TRANSPARENT_WRAPPERS and args.all():
@@ -107,48 +107,48 @@ def _carrying(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value
     return _looked_at(engine, path, args, at) if path in NUMBERS_OF else _carried(engine, path, args, at)
 
 
-def _carried(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Unknown:
+def _carried(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Unknown:
     """The result of a library that knows nothing of tensors: it passes on its arguments."""
     for value in args.all():
-        engine.use(value, UseKind.CALL, at, path)
+        engine.run.use(value, UseKind.CALL, at, path)
     results = _called_back(engine, path, args, at)
-    made = engine.taken(at, Tuple((*args.all(), *results)), path)
+    made = engine.run.taken(at, Tuple((*args.all(), *results)), path)
     made.data, made.public = False, True
-    engine.may_be_put(args, made, at)
+    engine.run.may_be_put(args, made, at)
     return made
 
 
-def _called_back(engine: Modules, path: str, args: Arguments, at: ast.AST) -> list[Value]:
+def _called_back(engine: Torch, path: str, args: Arguments, at: ast.AST) -> list[Value]:
     """What the functions among the arguments return, where the library may call them."""
-    if _top(path) == "inspect" or (path in _WRAPPING and engine.loading):
-        engine.hand_over(args, at)
+    if _top(path) == "inspect" or (path in _WRAPPING and engine.run.loading):
+        engine.run.hand_over(args, at)
         return []
-    return engine.run_callbacks(args, at)
+    return engine.run.run_callbacks(args, at)
 
 
 @CALLS.of(*(path for path in CALLING_LATER if _top(path) not in CARRYING_LIBRARIES))
-def _later(engine: Modules, path: str, args: Arguments, at: ast.AST) -> None:
-    engine.escape_all(args.all(), Escape.CALLED_LATER)
+def _later(engine: Torch, path: str, args: Arguments, at: ast.AST) -> None:
+    engine.run.escape_all(args.all(), Escape.CALLED_LATER)
 
 
 # models and layers
 
 
 @CALLS.of(*whole(*MODEL_LIBRARIES))
-def _model(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+def _model(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     return engine.blob(at, path)
 
 
 @CALLS.of(*(f"{library}.*" for library in LAYER_LIBRARIES))
-def _layer(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+def _layer(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value | None:
     last = path.rpartition(".")[2]
-    if not last[:1].isupper() or last in REMEMBERING or any(engine.is_module(v) for v in args.positional):
+    if not last[:1].isupper() or last in REMEMBERING or any(engine.run.is_module(v) for v in args.positional):
         return None
     return engine.blob(at, path)
 
 
 @CALLS.of(*whole(*PRETRAINED_LIBRARIES))
-def _pretrained(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+def _pretrained(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value | None:
     if not path.endswith(".from_pretrained") or any(word in path for word in _PREPARING):
         return None
-    return engine.blob(at, path) if "Model" in path or "For" in path else engine.unknown(path, public=True)
+    return engine.blob(at, path) if "Model" in path or "For" in path else engine.run.unknown(path, public=True)

@@ -10,15 +10,15 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.handlers import Handlers
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import Tuple, Unknown
-from codemods.graph.torch.modules import Modules
+from codemods.graph.torch.model import Torch
 
-Handler = Callable[[Modules, str, Arguments, ast.AST], Value | None]
+Handler = Callable[[Torch, str, Arguments, ast.AST], Value | None]
 
 CALLS: Handlers[Handler] = Handlers()
 """What a call gives, by its full public name, or by ``name.*`` for all that stands below ``name``; None where nothing
 is known of a call with such arguments. The most special entry is asked first, then those above it."""
 
-METHODS: Handlers[Callable[[Modules, Unknown, str, Arguments, ast.AST], Value | None]] = Handlers()
+METHODS: Handlers[Callable[[Torch, Unknown, str, Arguments, ast.AST], Value | None]] = Handlers()
 """What a method gives of something that a library made, by the full public name of the method; None where nothing is
 known of such a call."""
 

@@ -22,38 +22,38 @@ from codemods.graph.model.facts.gradients import (
 from codemods.graph.model.kinds import AliasForm, Escape, GradSetting, Marked, UseKind, WalkKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import NONE, NUMBER, Function, GradMode, Library, Method, Tensor
-from codemods.graph.torch.modules import Modules
+from codemods.graph.torch.model import Torch
 
 # modes
 
 
 @CALLS.of(*GRAD_OFF)
-def _no_grad(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+def _no_grad(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     if args.positional and isinstance(args.positional[0], (Function, Method)):
         return decorated(args.positional[0], False)
     mode = args.get(0, "mode")
     if path.endswith("inference_mode") and mode is not None:
-        truth = engine.truth(mode)
+        truth = engine.run.truth(mode)
         return GradMode(None if truth is None else not truth)
     return GradMode(False)
 
 
 @CALLS.of(*GRAD_ON)
-def _enable_grad(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+def _enable_grad(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     if args.positional and isinstance(args.positional[0], (Function, Method)):
         return decorated(args.positional[0], True)
-    engine.mark(Marked.ENABLE_GRAD, at)
+    engine.run.mark(Marked.ENABLE_GRAD, at)
     return GradMode(True)
 
 
 @CALLS.of(*GRAD_SWITCH)
-def _set_grad_enabled(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+def _set_grad_enabled(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     mode = args.get(0, "mode")
-    truth = engine.truth(mode) if mode is not None else None
+    truth = engine.run.truth(mode) if mode is not None else None
     if truth is not False:
-        engine.mark(Marked.SET_GRAD_ENABLED, at)
-    previous = engine.s.grad
-    engine.s.grad = truth
+        engine.run.mark(Marked.SET_GRAD_ENABLED, at)
+    previous = engine.run.s.grad
+    engine.run.s.grad = truth
     return GradMode(truth, previous, switched=True)
 
 
@@ -67,8 +67,8 @@ def decorated(function: Value, mode: bool | None) -> Value:
 
 
 @CALLS.of(*GRAD_MODE_QUESTIONS)
-def _is_grad_enabled(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
-    engine.mark(Marked.GRAD_MODE_READ, at)
+def _is_grad_enabled(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
+    engine.run.mark(Marked.GRAD_MODE_READ, at)
     return NUMBER
 
 
@@ -76,83 +76,87 @@ def _is_grad_enabled(engine: Modules, path: str, args: Arguments, at: ast.AST) -
 
 
 @CALLS.of(*BACKWARD_FUNCTIONS)
-def _backward(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+def _backward(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value | None:
     if not isinstance(at, ast.Call):
         return None
     gradients = args.get(1, "grad_tensors")
     engine.walk_with(
         at,
-        engine.flat(args.get(0, "tensors")),
+        engine.run.flat(args.get(0, "tensors")),
         args,
         WalkKind.BACKWARD,
         retain_at=2,
         create_at=3,
-        with_gradient=gradients is not None and not engine.is_none(gradients),
+        with_gradient=gradients is not None and not engine.run.is_none(gradients),
     )
     return NONE
 
 
 @CALLS.of(*GRAD_FUNCTIONS)
-def _grad(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+def _grad(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value | None:
     return engine.autograd_grad(args, at) if isinstance(at, ast.Call) else None
 
 
 @CALLS.of("torch.func.functional_call", "torch.nn.utils.stateless.functional_call", "torch.nn.utils.functional_call")
-def _functional_call(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+def _functional_call(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value | None:
     if not args.positional:
         return None
     # the parameters that it is given may be anything
-    inputs = engine.flat(args.get(2, "args"))
-    made = engine.call_value(args.positional[0], Arguments(args.call, inputs), at)
-    return engine.unseen_call(engine.opaque(at, path, [made, *args.all()], public=True), path)
+    inputs = engine.run.flat(args.get(2, "args"))
+    made = engine.run.interpreter.call_value(args.positional[0], Arguments(args.call, inputs), at)
+    return engine.run.unseen_call(engine.run.opaque(at, path, [made, *args.all()], public=True), path)
 
 
 @CALLS.of("torch.vmap", "torch.func.vmap", "functorch.vmap")
-def _vmap(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+def _vmap(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value | None:
     # what it makes of a function does the same to more of it
     return args.positional[0] if args.positional else None
 
 
 @CALLS.of(*(f"{name.rstrip('.')}.*" for name in FUNCTIONAL_GRADIENTS), "torch.autograd.gradcheck")
-def _functional_gradient(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
-    engine.mark(Marked.FUNCTIONAL_GRADIENT, at)
+def _functional_gradient(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
+    engine.run.mark(Marked.FUNCTIONAL_GRADIENT, at)
     for value in args.all():
-        engine.escape(value, Escape.FUNCTIONAL_GRADIENT)
-    return engine.unseen_call(engine.opaque(at, path, args.all(), public=True), path)
+        engine.run.escape(value, Escape.FUNCTIONAL_GRADIENT)
+    return engine.run.unseen_call(engine.run.opaque(at, path, args.all(), public=True), path)
 
 
 @CALLS.of(CHECKPOINT)
-def _checkpoint(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+def _checkpoint(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     _recomputed(engine, args, at)
     if not args.positional:
-        return engine.unknown(path, public=True)
+        return engine.run.unknown(path, public=True)
     named = {name: value for name, value in args.keywords.items() if name not in OF_CHECKPOINTS}
-    return engine.call_value(args.positional[0], Arguments(args.call, args.positional[1:], named, args.more), at)
+    return engine.run.interpreter.call_value(
+        args.positional[0], Arguments(args.call, args.positional[1:], named, args.more), at
+    )
 
 
 @CALLS.of("torch.utils.checkpoint.checkpoint_sequential")
-def _checkpoint_sequential(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+def _checkpoint_sequential(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     _recomputed(engine, args, at)
     given = args.get(2, "input")
-    for function in engine.flat(args.get(0, "functions")):
-        given = engine.call_value(function, Arguments(args.call, [given] if given is not None else []), at)
-    return given if given is not None else engine.unknown(path, public=True)
+    for function in engine.run.flat(args.get(0, "functions")):
+        given = engine.run.interpreter.call_value(
+            function, Arguments(args.call, [given] if given is not None else []), at
+        )
+    return given if given is not None else engine.run.unknown(path, public=True)
 
 
-def _recomputed(engine: Modules, args: Arguments, at: ast.AST) -> None:
-    engine.mark(Marked.RECOMPUTED, at)
+def _recomputed(engine: Torch, args: Arguments, at: ast.AST) -> None:
+    engine.run.mark(Marked.RECOMPUTED, at)
     reentrant = args.keywords.get("use_reentrant")
-    if reentrant is None or engine.truth(reentrant) is not False:
-        engine.mark(Marked.REENTRANT_CHECKPOINT, at, [n for v in args.all() for n in engine.nodes_of(v)])
+    if reentrant is None or engine.run.truth(reentrant) is not False:
+        engine.run.mark(Marked.REENTRANT_CHECKPOINT, at, [n for v in args.all() for n in engine.run.nodes_of(v)])
 
 
 @CALLS.of("torch.cuda.amp.GradScaler", "torch.amp.GradScaler")
-def _grad_scaler(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+def _grad_scaler(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     return Library("torch.amp.GradScaler()")
 
 
 @CALLS.of("torch.amp.GradScaler().*")
-def _method_of_scaler(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+def _method_of_scaler(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     return engine.scaler_method(path.rpartition(".")[2], args, at)
 
 
@@ -160,29 +164,29 @@ def _method_of_scaler(engine: Modules, path: str, args: Arguments, at: ast.AST) 
 
 
 @CALLS.of("torch.autograd.Variable", "torch.Variable")
-def _variable(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+def _variable(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     given = args.get(0, "data")
     asks = args.get(1, "requires_grad")
     volatile = args.get(2, "volatile")
-    if asks is not None and engine.truth(asks) is not False:
-        engine.mark(Marked.REQUIRES_GRAD, at)
-        leaf = Tensor(engine.leaf(at, "input"))
-        return engine.alias(AliasForm.VARIABLE, given if given is not None else NONE, leaf, at)
-    engine.use(given, UseKind.DETACH, at)
+    if asks is not None and engine.run.truth(asks) is not False:
+        engine.run.mark(Marked.REQUIRES_GRAD, at)
+        leaf = Tensor(engine.run.leaf(at, "input"))
+        return engine.run.alias(AliasForm.VARIABLE, given if given is not None else NONE, leaf, at)
+    engine.run.use(given, UseKind.DETACH, at)
     given = given if given is not None else NONE
-    made = engine.detached(given, scalar=isinstance(given, Tensor) and given.scalar)
-    made = engine.alias(AliasForm.VARIABLE, given, made, at)
-    if volatile is not None and engine.truth(volatile) is True and isinstance(at, ast.Call):
-        made = replace(made, shadow=(*made.shadow, engine.place(at)))
+    made = engine.run.detached(given, scalar=isinstance(given, Tensor) and given.scalar)
+    made = engine.run.alias(AliasForm.VARIABLE, given, made, at)
+    if volatile is not None and engine.run.truth(volatile) is True and isinstance(at, ast.Call):
+        made = replace(made, shadow=(*made.shadow, engine.run.place(at)))
     return made
 
 
 @CALLS.of("torch.nn.Parameter")
-def _parameter(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+def _parameter(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     asks = args.get(1, "requires_grad")
-    if asks is not None and engine.truth(asks) is False:
+    if asks is not None and engine.run.truth(asks) is False:
         return Tensor(None)
-    return Tensor(engine.leaf(at, "parameter"))
+    return Tensor(engine.run.leaf(at, "parameter"))
 
 
 # the rest of ``torch``
@@ -194,17 +198,17 @@ _HEADS = frozenset(
 
 
 @CALLS.of("torch.*")
-def _function(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+def _function(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value | None:
     head, _, last = path.rpartition(".")
     return engine.torch_function(head, last, args, at) if head in _HEADS else None
 
 
 @CALLS.of(*WEIGHT_CACHES)
-def _autocast(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
-    return engine.unknown(path, public=True)
+def _autocast(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
+    return engine.run.unknown(path, public=True)
 
 
 @CALLS.of("torch.distributions.*")
-def _distribution(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
-    made = path.rpartition(".")[2][:1].isupper() and not engine.parents_of(args.all())
+def _distribution(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value | None:
+    made = path.rpartition(".")[2][:1].isupper() and not engine.run.parents_of(args.all())
     return engine.opaque_tensor(at, path, args) if made else None

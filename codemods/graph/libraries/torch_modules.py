@@ -12,11 +12,11 @@ from codemods.graph.model.facts.libraries import SOME
 from codemods.graph.model.kinds import Altered, Marked
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import NONE, NUMBER, Module, Tuple
-from codemods.graph.torch.modules import Modules
+from codemods.graph.torch.model import Torch
 
 
 @CALLS.of("torch.nn.*")
-def _module(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+def _module(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value | None:
     head, _, last = path.rpartition(".")
     if path == f"torch.nn.{SOME}" or last == "from_pretrained":
         return engine.blob(at, path)
@@ -24,70 +24,70 @@ def _module(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value |
 
 
 @CALLS.of("torch.nn.functional.*")
-def _functional(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+def _functional(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     return engine.functional(path.rpartition(".")[2], args, at)
 
 
 @CALLS.of("torch.nn.utils.rnn.*")
-def _packing(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+def _packing(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     return engine.opaque_tensor(at, path, args)
 
 
 @CALLS.of("torch.nn.utils.*")
-def _utility(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+def _utility(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     last = path.rpartition(".")[2]
     if last.startswith("clip_grad"):
-        engine.mark_owned(Marked.GRADIENTS_CHANGED, at, args.get(0, "parameters"))
+        engine.run.mark_owned(Marked.GRADIENTS_CHANGED, at, args.get(0, "parameters"))
         return NUMBER
     if last == "parameters_to_vector":
-        return engine.tensor_op(at, last, args.all())
+        return engine.run.tensor_op(at, last, args.all())
     return args.all()[0] if args.all() else NONE
 
 
 @CALLS.of("torch.nn.init.*")
-def _init(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
+def _init(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     filled = args.get(0, "tensor")
     if filled is not None:
-        engine.alter(filled, Altered.VALUES, at)
+        engine.run.alter(filled, Altered.VALUES, at)
     return args.all()[0] if args.all() else NONE
 
 
 @CALLS.of(*(TRANSPARENT_WRAPPERS - {"copy.copy", "copy.deepcopy"}))
-def _wrapper(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+def _wrapper(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value | None:
     if not args.all():
         return None
     module = args.all()[0]
     if path in LEAVING_WEIGHTS and isinstance(module, Module) and module.leaf is not None:
-        engine.renewed.add(module.leaf)
+        engine.run.renewed.add(module.leaf)
     return module
 
 
 @CALLS.of("torch.nn.parallel.data_parallel", "torch.nn.parallel.parallel_apply")
-def _parallel(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+def _parallel(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value | None:
     if not args.positional:
         return None
-    inputs = engine.flat(args.positional[1]) if len(args.positional) > 1 else []
-    return engine.call_value(args.positional[0], Arguments(args.call, inputs), at)
+    inputs = engine.run.flat(args.positional[1]) if len(args.positional) > 1 else []
+    return engine.run.interpreter.call_value(args.positional[0], Arguments(args.call, inputs), at)
 
 
 @CALLS.of("torch.optim.*")
-def _optimizer(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value | None:
+def _optimizer(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value | None:
     head, _, last = path.rpartition(".")
     return replace(engine.make_optimizer(args, at), once=last != "LBFGS") if head == "torch.optim" else None
 
 
 @CALLS.of("torch.optim.lr_scheduler.*", "torch.optim.swa_utils.*", "torch.optim.swa_utils", "torch.utils.tensorboard.*")
-def _unseen(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
-    engine.may_call(args.all())
-    engine.run_walking(args, at)
-    return engine.unknown(path, public=True)
+def _unseen(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
+    engine.run.may_call(args.all())
+    engine.run.run_walking(args, at)
+    return engine.run.unknown(path, public=True)
 
 
 @CALLS.of("torch.utils.data.*", "torchvision.datasets.*", "torchvision.transforms.*", "torchtext.*")
-def _data(engine: Modules, path: str, args: Arguments, at: ast.AST) -> Value:
-    engine.may_call(args.all())
-    engine.run_walking(args, at)
+def _data(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
+    engine.run.may_call(args.all())
+    engine.run.run_walking(args, at)
     given = Tuple(tuple(args.all()))
-    if engine.nodes_of(given) or engine.held_in([given]):
-        return engine.taken(at, given, path)
-    return engine.unknown(path, data=True, public=True)
+    if engine.run.nodes_of(given) or engine.run.held_in([given]):
+        return engine.run.taken(at, given, path)
+    return engine.run.unknown(path, data=True, public=True)

@@ -63,17 +63,17 @@ class Assignments(Growing):
         them is not written into another."""
         if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
             name = target.value.id
-            cell = (self.frame.fid, name)
-            several = self.s.get(cell)
+            cell = (self.run.frame.fid, name)
+            several = self.run.s.get(cell)
             tensors = isinstance(several, Join) and any(isinstance(o, Tensor) for o in several.options)
             if tensors and any(isinstance(n, ast.Name) and n.id == name for n in walk(source)):
                 after: list[Value] = []
-                for option in self.options(several):
-                    self.s.set(cell, option)
+                for option in self.run.options(several):
+                    self.run.s.set(cell, option)
                     run(s)
-                    left = self.s.get(cell)
+                    left = self.run.s.get(cell)
                     after.append(left if isinstance(left, Value) else option)
-                self.s.set(cell, self.one_of(after))
+                self.run.s.set(cell, self.run.one_of(after))
                 return
         run(s)
 
@@ -81,12 +81,12 @@ class Assignments(Growing):
         old = self.evaluate(s.target)
         added = self.evaluate(s.value)
         if isinstance(s.target, (ast.Name, ast.Attribute)):
-            self.write(old, [added], s)
+            self.run.write(old, [added], s)
         name = type(s.op).__name__
         value: Value
         listed = name == "Add" and isinstance(added, (Parameters, Sequence))
         if isinstance(old, Parameters) and (old.element or not listed):
-            self.mark_owned(Marked.PARAMETERS_CHANGED, s, old)
+            self.run.mark_owned(Marked.PARAMETERS_CHANGED, s, old)
         if listed and isinstance(old, (Parameters, Sequence)) and Parameters in (old.__class__, added.__class__):
             # params += list(net.parameters())
             value = super().binary(name, old, added, s)
@@ -102,43 +102,45 @@ class Assignments(Growing):
             value = old
         elif name == "Add" and isinstance(old, Module) and old.name in _EXTENDED:
             # layers += [layer]
-            value = self.module_method(old, "extend", Arguments(None, [added]), s)
+            value = self.torch.module_method(old, "extend", Arguments(None, [added]), s)
         elif isinstance(old, Instance) and (changed := self.changed_object(name, old, added, s)) is not None:
             value = changed
-        elif isinstance(old, Tensor) and old.node is not None and self.s.grad is False:
+        elif isinstance(old, Tensor) and old.node is not None and self.run.s.grad is False:
             # changed in place: its history stays
             value = old
         else:
             value = super().binary(name, old, added, s)
-            if isinstance(old, Tensor) and isinstance(value, Tensor) and self.nodes_of(added):
-                self.write_through(old, value, s)
+            if isinstance(old, Tensor) and isinstance(value, Tensor) and self.run.nodes_of(added):
+                self.run.write_through(old, value, s)
             if isinstance(value, (Plain, Const)):
                 value = NUMBER if not (isinstance(value, Plain) and value.kind is not PlainKind.NUMBER) else value
         if name == "Add":
-            self.trace.accumulations.append(
+            self.run.trace.accumulations.append(
                 Accumulation(
-                    self.place(s),
+                    self.run.place(s),
                     s.target,
                     old,
                     added,
                     value,
                     self.carrier(s.target),
-                    self.s.grad,
-                    tuple(self.parts_of(s.value)),
+                    self.run.s.grad,
+                    tuple(self.torch.parts_of(s.value)),
                 )
             )
         self.assign(s.target, value, None)
         if name == "Add" and isinstance(old, Tuple) and isinstance(value, Tuple):
-            self.note_grown(value, self.parts_of_container(s.value))
+            self.torch.note_grown(value, self.parts_of_container(s.value))
 
     def _do_Delete(self, s: ast.Delete) -> None:
         for target in s.targets:
             if isinstance(target, ast.Name):
-                self.s.delete((self.frame.fid if self.frame.function else self.frame.module_globals, target.id))
+                self.run.s.delete(
+                    (self.run.frame.fid if self.run.frame.function else self.run.frame.module_globals, target.id)
+                )
             elif isinstance(target, ast.Subscript):
                 container = self.evaluate(target.value)
                 key = self.evaluate(target.slice)
-                for option in self.options(container):
+                for option in self.run.options(container):
                     if isinstance(option, Sequence) and isinstance(target.slice, ast.Slice):
                         # del rewards[:] empties the list, as clear() does
                         self.container_method(option, "clear", Arguments(), s)
@@ -148,7 +150,7 @@ class Assignments(Growing):
                 owner = self.evaluate(target.value)
                 oid = getattr(owner, "oid", None)
                 if isinstance(oid, int):
-                    self.s.delete((oid, target.attr))
+                    self.run.s.delete((oid, target.attr))
 
     # targets
 
@@ -159,48 +161,50 @@ class Assignments(Growing):
         elif isinstance(target, ast.Attribute):
             owner = self.evaluate(target.value)
             self.set_attribute(owner, target.attr, value, target)
-            if target.attr == "requires_grad" and self.truth(value) is True:
+            if target.attr == "requires_grad" and self.run.truth(value) is True:
                 self._ask_for_gradients(target, owner)
         elif isinstance(target, ast.Subscript):
             container = self.evaluate(target.value)
             key = self.evaluate(target.slice)
-            options = self.options(container)
+            options = self.run.options(container)
             after = [self._written(o, value, target, value_expr) if isinstance(o, Tensor) else o for o in options]
             for option in options:
                 if not isinstance(option, Tensor) and (len(options) == 1 or not isinstance(option, (Const, Plain))):
                     self.set_item(option, key, value, target, value_expr)
             rebound = any(map(is_not, after, options)) and isinstance(target.value, _PLACES)
-            if rebound and (changed := self.one_of(after)) is not None:
+            if rebound and (changed := self.run.one_of(after)) is not None:
                 self.assign(target.value, changed, None)
         elif isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(target, value, value_expr)
         elif isinstance(target, ast.Starred):
-            items, several = self.apart(value)
-            self.assign(target.value, self.counted_as(self.new_sequence(items, self.one_of(several)), value), None)
+            items, several = self.run.apart(value)
+            self.assign(
+                target.value, self.counted_as(self.run.new_sequence(items, self.run.one_of(several)), value), None
+            )
 
     def _written(self, tensor: Tensor, value: Value, target: ast.Subscript, expression: ast.expr | None) -> Tensor:
         """A tensor of which an element was written in place: it now depends on the value as well."""
-        self.write(tensor, [value], target)
-        if self.s.grad is False or (tensor.node is None and not self.nodes_of(value)):
+        self.run.write(tensor, [value], target)
+        if self.run.s.grad is False or (tensor.node is None and not self.run.nodes_of(value)):
             return tensor
-        changed = self.tensor_op(target, "setitem", [tensor, value], saves=False)
-        self.note_element(target, expression, value, changed)
-        if self.nodes_of(value):
-            self.write_through(tensor, changed, target)
+        changed = self.run.tensor_op(target, "setitem", [tensor, value], saves=False)
+        self.torch.note_element(target, expression, value, changed)
+        if self.run.nodes_of(value):
+            self.run.write_through(tensor, changed, target)
         return changed
 
     def _ask_for_gradients(self, target: ast.Attribute, owner: Value) -> None:
         """``x.requires_grad = True`` makes a leaf of data, as ``requires_grad_()`` does."""
-        if not isinstance(owner, (Tensor, Unknown)) or owner.node is not None or self.is_module(owner):
+        if not isinstance(owner, (Tensor, Unknown)) or owner.node is not None or self.run.is_module(owner):
             return
-        if self.thawed(target.value):
+        if self.run.thawed(target.value):
             return
         if isinstance(target.value, (ast.Name, ast.Attribute, ast.Subscript)):
-            leaf = self.leaf(target, "input")
+            leaf = self.run.leaf(target, "input")
             # an argument may be attached already: then nothing changes
             leaf.shadow = owner.shadow
             asked = Tensor(leaf, isinstance(owner, Tensor) and owner.scalar, shadow=leaf.shadow)
-            self.asked(owner, asked, target)
+            self.run.asked(owner, asked, target)
             self.assign(target.value, asked, None)
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Value, value_expr: ast.expr | None) -> None:

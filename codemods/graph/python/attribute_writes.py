@@ -48,9 +48,9 @@ class AttributeWrites(Attributes):
             return
         if isinstance(receiver, Class):
             # in the state: classes of imported modules outlive a run
-            self.class_attributes.add(name)
-            self.s.set((receiver.info.oid, name), value)
-            self.stored(value, Carrier(CarrierKind.ATTRIBUTE, receiver.info.oid, name), at)
+            self.run.class_attributes.add(name)
+            self.run.s.set((receiver.info.oid, name), value)
+            self.run.stored(value, Carrier(CarrierKind.ATTRIBUTE, receiver.info.oid, name), at)
             return
         if isinstance(receiver, Unknown) and receiver.module is not None:
             receiver = receiver.module
@@ -65,73 +65,73 @@ class AttributeWrites(Attributes):
         elif isinstance(receiver, TreeModule):
             self.set_module_member(receiver, name, value, at)
         else:
-            self.escape_all([value], Escape.STORED_ANYWHERE)
+            self.run.escape_all([value], Escape.STORED_ANYWHERE)
 
     def kept_under(self, receiver: Tensor | Function) -> int:
         """The identity under which a tensor or a function keeps attributes that code gave it."""
         key = receiver.definition if isinstance(receiver, Function) else receiver
-        if key not in self.names_kept:
-            self.names_kept[key] = self.new_oid()
-        return self.names_kept[key]
+        if key not in self.run.names_kept:
+            self.run.names_kept[key] = self.run.new_oid()
+        return self.run.names_kept[key]
 
     def _set_of_tensor(self, receiver: Value, name: str, value: Value, at: ast.AST) -> bool:
         """Write what tensors have: ``requires_grad``, ``volatile``, ``grad`` or ``data``; whether nothing is left to
         do."""
         if name != "grad":
-            self.alter(receiver, Altered.SHAPE if name == "data" else Altered(name), at)
+            self.run.alter(receiver, Altered.SHAPE if name == "data" else Altered(name), at)
         # an object of the tree may call anything its gradient, or its data
         own = isinstance(receiver, Class) or (isinstance(receiver, Instance) and receiver.cls.family in _NO_TENSORS)
-        if name == "requires_grad" and not (own or self.is_module(receiver)):
-            truth = self.truth(value)
+        if name == "requires_grad" and not (own or self.run.is_module(receiver)):
+            truth = self.run.truth(value)
             if truth is not False:
-                self.mark(Marked.REQUIRES_GRAD, at)
+                self.run.mark(Marked.REQUIRES_GRAD, at)
             owner: Value = receiver.owner if isinstance(receiver, Parameters) else receiver
-            self.freeze(owner, None if truth is None else not truth)
+            self.run.freeze(owner, None if truth is None else not truth)
             return True
         if name == "grad" and not own:
             cleared = isinstance(value, Const) and value.value is None
-            self.mark_owned(Marked.CLEARED if cleared else Marked.GRADIENTS_CHANGED, at, receiver)
+            self.run.mark_owned(Marked.CLEARED if cleared else Marked.GRADIENTS_CHANGED, at, receiver)
             return True
         if name == "data" and not isinstance(receiver, (Instance, Class)):
-            self.mark(Marked.DATA_WRITTEN, at)
+            self.run.mark(Marked.DATA_WRITTEN, at)
             return True
         return False
 
     def _keep_attribute(self, receiver: Value, oid: int, name: str, value: Value, at: ast.AST) -> None:
         """Keep an attribute under the identity of what has it."""
-        self.rebound[oid, name] = self.rebound.get((oid, name), 0) + 1
+        self.run.rebound[oid, name] = self.run.rebound.get((oid, name), 0) + 1
         if name == ANY:
             # whatever it is called: beside what lies there already
-            old = self.s.get((oid, ANY))
-            value = self.join(old, value) if isinstance(old, Value) else value
+            old = self.run.s.get((oid, ANY))
+            value = self.run.join(old, value) if isinstance(old, Value) else value
             if not isinstance(old, Value):
-                self.named_as.setdefault(oid, [])
-            if oid in self.named_as:
-                self.named_as[oid].append(self.naming)
+                self.run.named_as.setdefault(oid, [])
+            if oid in self.run.named_as:
+                self.run.named_as[oid].append(self.run.naming)
         if isinstance(receiver, Unknown):
-            self.put_into(receiver, name, value)
+            self.run.put_into(receiver, name, value)
         else:
-            new = name not in self.attributes.setdefault(oid, {})
-            self.s.set((oid, name), value)
-            self.attributes[oid][name] = None
+            new = name not in self.run.attributes.setdefault(oid, {})
+            self.run.s.set((oid, name), value)
+            self.run.attributes[oid][name] = None
             if new and isinstance(receiver, Instance) and receiver.cls.layer in MODULE_CONTAINERS:
                 # its parts run in the order in which it got them
                 self._put_new_part(receiver, value)
-        self.stored(value, Carrier(CarrierKind.ATTRIBUTE, oid, name), at)
+        self.run.stored(value, Carrier(CarrierKind.ATTRIBUTE, oid, name), at)
         if isinstance(receiver, Unknown) and not receiver.data:
-            self.escape(value, Escape.STORED_UNSEEN)
+            self.run.escape(value, Escape.STORED_UNSEEN)
 
     def _put_new_part(self, container: Instance, value: Value) -> None:
-        if self.is_module(value):
-            self.put_part(container, value)
+        if self.run.is_module(value):
+            self.torch.put_part(container, value)
 
     def set_named(self, receiver: Value, name: Value, value: Value, at: ast.AST) -> None:
         if isinstance(name, Const) and isinstance(name.value, str):
             self.set_attribute(receiver, name.value, value, at)
             return
-        self.naming = name if isinstance(name, Plain) else TEXT
+        self.run.naming = name if isinstance(name, Plain) else TEXT
         self.set_attribute(receiver, ANY, value, at)
-        self.naming = TEXT
+        self.run.naming = TEXT
 
     def _set_by_class(self, receiver: Instance, name: str, value: Value, at: ast.AST) -> bool:
         """Let the class of an object set an attribute, by a property, a descriptor or ``__setattr__``; whether there is
@@ -139,7 +139,7 @@ class AttributeWrites(Attributes):
         for info in receiver.cls.mro():
             setter = info.setters.get(name)
             if setter is not None:
-                if setter.definition in self.active:
+                if setter.definition in self.run.active:
                     return False
                 self.call_function(setter, Arguments(None, [value]), at, receiver=receiver)
                 return True
@@ -155,21 +155,21 @@ class AttributeWrites(Attributes):
 
     def _replace_names(self, receiver: Value, value: Value, at: ast.AST) -> None:
         """``obj.__dict__ = value``: the attributes are what the dict holds, now and later."""
-        for option in self.options(value):
+        for option in self.run.options(value):
             if isinstance(option, Mapping):
                 self._names_from(receiver, option, at)
             elif isinstance(option, Instance) and option is receiver:
                 # class A(dict): self.__dict__ = self
-                self.s.set((option.oid, SAME), NONE)
+                self.run.s.set((option.oid, SAME), NONE)
             elif isinstance(option, Namespace):
                 for name, held in self.named_in(option).items():
                     self.set_attribute(receiver, name, held, at)
             else:
-                self.set_attribute(receiver, ANY, self.taken(at, option), at)
+                self.set_attribute(receiver, ANY, self.run.taken(at, option), at)
 
     def _names_from(self, receiver: Value, mapping: Mapping, at: ast.AST) -> None:
-        for key in self.mapping_keys(mapping):
-            held = self.s.get((mapping.oid, key))
+        for key in self.run.mapping_keys(mapping):
+            held = self.run.s.get((mapping.oid, key))
             if isinstance(held, Value):
                 name = key[1] if isinstance(key, tuple) and isinstance(key[1], str) else ANY
                 self.set_attribute(receiver, name, held, at)

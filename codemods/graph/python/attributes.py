@@ -58,8 +58,8 @@ class Attributes(Objects):
         options = [o for o in options if not (isinstance(o, Tuple) and o.lacks(name))] or options
         # and so does a module of a file that has none
         options = [o for o in options if not (isinstance(o, TreeModule) and not self.has_member(o, name))] or options
-        result = self.one_of([self.get_attribute(o, name, at) for o in options])
-        return result if result is not None else self.unknown(name)
+        result = self.run.one_of([self.get_attribute(o, name, at) for o in options])
+        return result if result is not None else self.run.unknown(name)
 
     def _attribute_of_object(self, receiver: Instance | Module, name: str, at: ast.AST) -> Value:
         if name == "__dict__":
@@ -75,8 +75,8 @@ class Attributes(Objects):
         kept = self._given_by_code(receiver, name, at)
         if kept is not None:
             return kept
-        self.note_attribute(receiver, name, at)
-        value = self.tensor_attribute(receiver, name, at)
+        self.run.note_attribute(receiver, name, at)
+        value = self.torch.tensor_attribute(receiver, name, at)
         return value if value is not None else self._unlisted(receiver, name, at)
 
     def _attribute_of_function(self, receiver: Function, name: str, at: ast.AST) -> Value:
@@ -85,13 +85,13 @@ class Attributes(Objects):
 
     def _given_by_code(self, receiver: Tensor | Function, name: str, at: ast.AST) -> Value | None:
         """An attribute that code gave a tensor or a function."""
-        if not self.names_kept:
+        if not self.run.names_kept:
             return None
-        oid = self.names_kept.get(receiver.definition if isinstance(receiver, Function) else receiver, 0)
-        kept = self.s.get((oid, name))
+        oid = self.run.names_kept.get(receiver.definition if isinstance(receiver, Function) else receiver, 0)
+        kept = self.run.s.get((oid, name))
         if not isinstance(kept, Value):
             return None
-        self.read(kept, Carrier(CarrierKind.ATTRIBUTE, oid, name), at)
+        self.run.read(kept, Carrier(CarrierKind.ATTRIBUTE, oid, name), at)
         return kept
 
     def _attribute_of_constant(self, receiver: Const, name: str, at: ast.AST) -> Value:
@@ -119,9 +119,9 @@ class Attributes(Objects):
             return Tuple(receiver.args)
         if name != "keywords":
             return Method(receiver, None, name)
-        made = self.new_mapping()
+        made = self.run.new_mapping()
         for key, value in receiver.kwargs:
-            self.put_item(made, Const(key), value)
+            self.torch.put_item(made, Const(key), value)
         return made
 
     def _attribute_of_file(self, receiver: TreeModule, name: str, at: ast.AST) -> Value:
@@ -136,7 +136,7 @@ class Attributes(Objects):
             return Method(receiver, owned, name)
         if owned is None and name == "apply" and receiver.info.family == "function":
             return Method(receiver, None, name)
-        return owned if owned is not None else self.unknown(name)
+        return owned if owned is not None else self.run.unknown(name)
 
     def _attribute_of_super(self, receiver: Super, name: str, at: ast.AST) -> Value:
         owned = receiver.cls.find(name, after=receiver.cls)
@@ -147,31 +147,33 @@ class Attributes(Objects):
         return owned if owned is not None else Method(receiver, None, name)
 
     def _attribute_of_container(self, receiver: Sequence | Mapping, name: str, at: ast.AST) -> Value:
-        kept = self.s.get((receiver.oid, name))
+        kept = self.run.s.get((receiver.oid, name))
         return kept if isinstance(kept, Value) else Method(receiver, None, name)
 
     def _attribute_of_optimizer(self, receiver: Optimizer, name: str, at: ast.AST) -> Value:
-        kept = self.s.get((receiver.oid, name))
+        kept = self.run.s.get((receiver.oid, name))
         if isinstance(kept, Value):
             return kept
         if name not in ("param_groups", "state", "defaults"):
             return Method(receiver, None, name)
         # what is put into it is still there when it is asked for again
-        made = self.unknown(name)
-        groups = self.new_sequence([], rest=self.unknown("group", data=True)) if name == "param_groups" else made
-        self.s.set((receiver.oid, name), groups)
+        made = self.run.unknown(name)
+        groups = (
+            self.run.new_sequence([], rest=self.run.unknown("group", data=True)) if name == "param_groups" else made
+        )
+        self.run.s.set((receiver.oid, name), groups)
         return groups
 
     def _attribute_of_parameters(self, receiver: Parameters, name: str, at: ast.AST) -> Value:
         if name == "data":
             return Tensor(None)
         if name == "grad":
-            self.mark_owned(Marked.GRADIENT_READ, at, receiver)
+            self.run.mark_owned(Marked.GRADIENT_READ, at, receiver)
             return DATA
         if name == "requires_grad":
             return NUMBER
         if receiver.element and name in ("T", "mT", "H", "mH", "real", "imag"):
-            return self.tensor_op(at, name, [receiver], saves=False)
+            return self.run.tensor_op(at, name, [receiver], saves=False)
         return Method(receiver, None, name)
 
     def _unlisted(self, receiver: Tensor | Tuple, name: str, at: ast.AST) -> Value:
@@ -180,48 +182,52 @@ class Attributes(Objects):
         writes = name.endswith("_") and not name.endswith("__")
         if writes:
             # whoever gets the method may call it
-            self.alter(receiver, Altered.VALUES, at, sure=False)
+            self.run.alter(receiver, Altered.VALUES, at, sure=False)
         if writes or name in known:
             return Method(receiver, None, name)
         if isinstance(receiver, Tensor) and receiver.node is not None:
-            return self.unknown(name, self.part(at, receiver, name))
-        return self.opaque(at, name, [receiver]) if self.nodes_of(receiver) else self.lost(name, UnseenKind.ATTRIBUTE)
+            return self.run.unknown(name, self.run.part(at, receiver, name))
+        return (
+            self.run.opaque(at, name, [receiver])
+            if self.run.nodes_of(receiver)
+            else self.run.lost(name, UnseenKind.ATTRIBUTE)
+        )
 
     def unknown_attribute(self, receiver: Unknown, name: str, at: ast.AST) -> Value:
         """An attribute of something that cannot be seen, or its element under ``[key]``."""
-        self.note_attribute(receiver, name, at)
-        value = self.s.get((receiver.oid, name))
-        anywhere = self.s.get((receiver.oid, ANY))
+        self.run.note_attribute(receiver, name, at)
+        value = self.run.s.get((receiver.oid, name))
+        anywhere = self.run.s.get((receiver.oid, ANY))
         if isinstance(value, Value):
-            self.read(value, Carrier(CarrierKind.ATTRIBUTE, receiver.oid, name), at)
-            return value if not isinstance(anywhere, Value) else self.join(value, anywhere)
+            self.run.read(value, Carrier(CarrierKind.ATTRIBUTE, receiver.oid, name), at)
+            return value if not isinstance(anywhere, Value) else self.run.join(value, anywhere)
         if isinstance(anywhere, Value):
-            self.read(anywhere, Carrier(CarrierKind.ATTRIBUTE, receiver.oid, ANY), at)
-            if self.nodes_of(anywhere):
-                return self.taken(at, receiver, name)
+            self.run.read(anywhere, Carrier(CarrierKind.ATTRIBUTE, receiver.oid, ANY), at)
+            if self.run.nodes_of(anywhere):
+                return self.run.taken(at, receiver, name)
         if receiver.module is not None:
             return self._object_attribute(receiver.module, name, at)
         if name in _OF_TENSORS:
             if name == "data" and receiver.path in PACKING:
-                return self.tensor_op(at, name, [receiver], saves=False)
-            tensor_value = self.tensor_attribute(receiver, name, at)
+                return self.run.tensor_op(at, name, [receiver], saves=False)
+            tensor_value = self.torch.tensor_attribute(receiver, name, at)
             if tensor_value is not None:
                 return tensor_value
             if name == "data":
-                self.use(receiver, UseKind.DATA, at)
+                self.run.use(receiver, UseKind.DATA, at)
                 if receiver.node is not None:
-                    return self.detached(receiver, scalar=receiver.node.scalar)
+                    return self.run.detached(receiver, scalar=receiver.node.scalar)
         if name in PLAIN["Distribution"] and receiver.path.startswith("torch.distributions."):
             return NUMBER
         if receiver.node is not None:
-            return self.unknown(name, self.part(at, receiver, name))
+            return self.run.unknown(name, self.run.part(at, receiver, name))
         member = receiver.members.get(name)
         if member is None:
-            held = self.held_in([receiver]) if receiver.data else []
+            held = self.run.held_in([receiver]) if receiver.data else []
             if held:
                 # what wrote it may have computed it of what was put there
-                return self.unknown(name, self.node(at, NodeKind.CALL, held, certain=False, label=name))
-            member = receiver.members[name] = self.unknown(
+                return self.run.unknown(name, self.run.node(at, NodeKind.CALL, held, certain=False, label=name))
+            member = receiver.members[name] = self.run.unknown(
                 f"{receiver.origin}.{name}", data=receiver.data, public=receiver.public
             )
             member.owner = receiver

@@ -37,39 +37,39 @@ class Branches(Expressions):
         test = self.evaluate(s.test)
         if self.raises_here:
             return
-        self.use(test, UseKind.TRUTH, s)
-        truth = self.truth(test)
+        self.run.use(test, UseKind.TRUTH, s)
+        truth = self.run.truth(test)
         if truth is True:
             self.execute(s.body)
             return
         if truth is False:
             self.execute(s.orelse)
             return
-        base = self.s
+        base = self.run.s
         ends: list[State] = []
         narrowed: list[tuple[State, Key, Value, Value]] = []
         for branch, holds in ((s.body, True), (s.orelse, False)):
-            self.s = base.fork()
-            self.dead = False
+            self.run.s = base.fork()
+            self.run.dead = False
             self.narrowed = []
             self._refine(s.test, holds)
             refinements = self.narrowed
             self.execute(branch)
-            if not self.dead:
-                ends.append(self.s)
-                narrowed += [(self.s, *refinement) for refinement in refinements]
+            if not self.run.dead:
+                ends.append(self.run.s)
+                narrowed += [(self.run.s, *refinement) for refinement in refinements]
         if len(ends) == 2:
             self._unbound_again(s, ends, base)
             # both ways meet again: what each knew is known no more
             for state, key, whole, part in narrowed:
                 if state.here(key) is part:
                     state.put(key, whole)
-        self.meet(ends, base)
+        self.run.meet(ends, base)
 
     def _unbound_again(self, s: ast.If, ends: list[State], base: State) -> None:
         """A name that one way left unbound in an earlier turn is unbound again after it, where the way that is taken
         is the same in all turns: what the other way bound in that turn cannot be there."""
-        if not self.frame.loops:
+        if not self.run.frame.loops:
             return
         asked = self._settled_by(s)
         if not asked:
@@ -78,8 +78,8 @@ class Branches(Expressions):
         others = [self._settled_by(outer) for outer in chain[1:]]
         whole = chain[-1] if all(others) else None
         asked += tuple(one for part in others for one in part)
-        owner = self.frame.fid if self.frame.function is not None else self.frame.module_globals
-        decided, left = self.left_unbound.get((owner, s), (asked, None))
+        owner = self.run.frame.fid if self.run.frame.function is not None else self.run.frame.module_globals
+        decided, left = self.run.left_unbound.get((owner, s), (asked, None))
         if left is None:
             left = [
                 {key: None for key in written_since(other, base.log) if key[0] == owner and end.peek(key) is None}
@@ -96,28 +96,30 @@ class Branches(Expressions):
                     # nothing else bound it since
                     end.delete(key)
                 bound[key] = new
-        self.left_unbound[owner, s] = (asked, left)
+        self.run.left_unbound[owner, s] = (asked, left)
 
     def _settled_by(self, s: ast.If) -> tuple[object, ...]:
         """What decides an ``if`` that comes out the same in all turns of the loops around it; else nothing."""
         asked = self._same_in_all_turns(s.test)
-        names = self.frame.file.once(names_in, s.test)
-        again = any(not names.isdisjoint(self.frame.file.once(_stores_of, loop)) for loop, _ in self.frame.loops)
+        names = self.run.frame.file.once(names_in, s.test)
+        again = any(
+            not names.isdisjoint(self.run.frame.file.once(_stores_of, loop)) for loop, _ in self.run.frame.loops
+        )
         return () if again else asked
 
     def _chain_of(self, s: ast.If) -> list[ast.If]:
         """An ``if`` and those that it is an ``elif`` of, innermost first."""
         chain = [s]
-        while isinstance(outer := self.frame.file.parent(chain[-1]), ast.If) and outer.orelse == [chain[-1]]:
+        while isinstance(outer := self.run.frame.file.parent(chain[-1]), ast.If) and outer.orelse == [chain[-1]]:
             chain.append(outer)
         return chain
 
     def _only_binds(self, whole: ast.If, name: str) -> bool:
         """Whether nothing in the loops around a chain of ``if`` binds a name but the chain."""
-        file = self.frame.file
+        file = self.run.frame.file
         within = file.once(_stores_of, whole).get(name)
         return name not in file.once(_declared_in, file.tree) and all(
-            file.once(_stores_of, loop).get(name) == within for loop, _ in self.frame.loops
+            file.once(_stores_of, loop).get(name) == within for loop, _ in self.run.frame.loops
         )
 
     def _same_in_all_turns(self, test: ast.expr) -> tuple[object, ...]:
@@ -130,10 +132,10 @@ class Branches(Expressions):
             return tuple(one for part in parts for one in part) if all(parts) else ()
         if isinstance(test, ast.Call):
             named = len(test.args) == 2 and isinstance(test.args[1], ast.Constant) and not test.keywords
-            called = self.values.get(test.func)
+            called = self.run.values.get(test.func)
             asks = isinstance(called, Library) and called.path == "builtins.hasattr"
             # where code in sight sets the attribute, the answer is known from there on
-            return (self.values.get(test.args[0]),) if named and asks and _is_plain(test.args[0]) else ()
+            return (self.run.values.get(test.args[0]),) if named and asks and _is_plain(test.args[0]) else ()
         if not isinstance(test, ast.Compare):
             return self._settled(test, None)
         sides = [test.left, *test.comparators]
@@ -144,32 +146,32 @@ class Branches(Expressions):
     def _settled(self, subject: ast.expr, against: tuple[object, ...] | None) -> tuple[object, ...]:
         """What stands for the content of a name, an attribute or an element, if that is what it was unless it is
         written again; ``against`` are the constants that it is compared with, None where its truth is asked for."""
-        value = self.values.get(subject)
+        value = self.run.values.get(subject)
         if not _is_plain(subject) or value is None:
             return ()
-        fixed = all(_is_fixed(option) for option in self.options(value))
+        fixed = all(_is_fixed(option) for option in self.run.options(value))
         only_none = against == (None,)
         if fixed or (only_none and isinstance(subject, ast.Name)):
             key = self._cell_of(subject)
-            return () if key is None else (key, self.rebound.get(key, 0), self.rebound.get((key[0], ANY), 0))
+            return () if key is None else (key, self.run.rebound.get(key, 0), self.run.rebound.get((key[0], ANY), 0))
         if not isinstance(value, Unknown):
             return ()
         if isinstance(subject, ast.Name) and against and all(isinstance(c, str) for c in against):
             return (value,)
         # an attribute of what cannot be seen may change without a word
         filled = against is None and any(
-            ast.unparse(subject) in self.frame.file.once(_opened_in, loop) for loop, _ in self.frame.loops
+            ast.unparse(subject) in self.run.frame.file.once(_opened_in, loop) for loop, _ in self.run.frame.loops
         )
         return (value,) if value.data and not filled else ()
 
     def _cell_of(self, subject: ast.expr) -> Key | None:
         """Where the content of a name or an attribute is kept."""
         if isinstance(subject, ast.Name):
-            for fid in (*self.frame.owners(subject.id), self.frame.module_globals):
-                if self.s.peek((fid, subject.id)) is not None:
+            for fid in (*self.run.frame.owners(subject.id), self.run.frame.module_globals):
+                if self.run.s.peek((fid, subject.id)) is not None:
                     return (fid, subject.id)
         elif isinstance(subject, ast.Attribute):
-            oid = getattr(self.values.get(subject.value), "oid", None)
+            oid = getattr(self.run.values.get(subject.value), "oid", None)
             if isinstance(oid, int):
                 return (oid, subject.attr)
         return None
@@ -229,7 +231,7 @@ class Branches(Expressions):
         if isinstance(value, Join) and isinstance(called, Library) and called.path == "builtins.isinstance":
             kinds = self.evaluate(test.args[1])
             answers = [(option, is_instance(self, option, kinds)) for option in value.options]
-            self._keep(test.args[0], [o for o, answer in answers if self.truth(answer) is not (not holds)], value)
+            self._keep(test.args[0], [o for o, answer in answers if self.run.truth(answer) is not (not holds)], value)
 
     def _refine_type(self, test: ast.Compare, asked: ast.Call, holds: bool) -> None:
         """``type(x) == kind``, ``type(x) not in [kind, kind]``: likewise."""
@@ -241,7 +243,7 @@ class Branches(Expressions):
         called, value = self.evaluate(asked.func), self.evaluate(asked.args[0])
         if isinstance(value, Join) and isinstance(called, Library) and called.path == "builtins.type":
             kinds = self.evaluate(test.comparators[0])
-            wanted = self.elements(kinds) if isinstance(test.ops[0], (ast.In, ast.NotIn)) else [kinds]
+            wanted = self.run.elements(kinds) if isinstance(test.ops[0], (ast.In, ast.NotIn)) else [kinds]
             ruled_out = holds is negated
             kept = [o for o in value.options if is_of_type(o, wanted) is not ruled_out]
             self._keep(asked.args[0], kept, value)
@@ -256,8 +258,8 @@ class Branches(Expressions):
             self._narrow(key, value)
 
     def _narrow(self, key: Key, value: Value) -> None:
-        whole = self.s.get(key)
-        self.s.set(key, value)
+        whole = self.run.s.get(key)
+        self.run.s.set(key, value)
         if isinstance(whole, Value):
             self.narrowed.append((key, whole, value))
 
@@ -265,25 +267,25 @@ class Branches(Expressions):
 
     def _do_Match(self, s: ast.Match) -> None:
         subject = self.evaluate(s.subject)
-        self.use(subject, UseKind.PASSED, s, "match")
-        base = self.s
+        self.run.use(subject, UseKind.PASSED, s, "match")
+        base = self.run.s
         ends: list[State] = []
         exhaustive = False
         for case in s.cases:
-            self.s = base.fork()
-            self.dead = False
+            self.run.s = base.fork()
+            self.run.dead = False
             self._bind_pattern(case.pattern, subject)
             if case.guard is not None:
                 self.evaluate(case.guard)
             self.execute(case.body)
-            if not self.dead:
-                ends.append(self.s)
+            if not self.run.dead:
+                ends.append(self.run.s)
             if isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None:
                 exhaustive = True
                 break
         if not exhaustive:
             ends.append(base.fork())
-        self.meet(ends, base)
+        self.run.meet(ends, base)
 
     def _bind_pattern(self, pattern: ast.pattern, subject: Value) -> None:
         bind = getattr(self, f"_bind_{type(pattern).__name__}", None)
@@ -326,7 +328,7 @@ class Branches(Expressions):
                 self._bind_pattern(inner, self.get_attribute(subject, fields[i], pattern))
             else:
                 whole = isinstance(subject, (Tensor, Const, Plain, Sequence, Mapping, Tuple))
-                self._bind_pattern(inner, subject if whole else self.taken(pattern, subject, "matched"))
+                self._bind_pattern(inner, subject if whole else self.run.taken(pattern, subject, "matched"))
 
     def _matched_fields(self, subject: Value) -> list[str]:
         """The attributes that a pattern ``Class(x, y)`` asks for by position."""

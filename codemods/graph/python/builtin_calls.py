@@ -27,10 +27,10 @@ class BuiltinCalls(Containers):
         if found is not None:
             return found
         if name in _KEEPING:
-            self.hand_over(args, at)
+            self.run.hand_over(args, at)
         else:
-            self.run_callbacks(args, at)
-        return self.opaque(at, name, args.all())
+            self.run.run_callbacks(args, at)
+        return self.run.opaque(at, name, args.all())
 
     def _method_of_type(self, name: str, args: Arguments, at: ast.AST) -> Value | None:
         """``list.append(self, value)`` of a derived class; None of anything else."""
@@ -40,7 +40,7 @@ class BuiltinCalls(Containers):
             return None
         given = args.positional[1:]
         if method == "__init__" and isinstance(first, Instance):
-            self.s.set((first.oid, BACKING), self.builtin(kind, Arguments(args.call, given, args.keywords), at))
+            self.run.s.set((first.oid, BACKING), self.builtin(kind, Arguments(args.call, given, args.keywords), at))
             return NONE
-        inner = self.contained(first) or first
+        inner = self.run.contained(first) or first
         return self.container_method(inner, method, Arguments(args.call, given, args.keywords, args.more), at)

@@ -59,17 +59,17 @@ class Calls(MethodCalls):
         if isinstance(function, Instance):
             return self.call_instance(function, args, at)
         if isinstance(function, Module):
-            return self.call_module(function, args, at)
+            return self.torch.call_module(function, args, at)
         if isinstance(function, Unknown):
             if function.module is not None:
-                return self.call_module(function.module, args, at, owner=function)
-            self.poison(args, at)
-            results = self.run_callbacks(args, at)
-            made = self.opaque(at, function.origin, [*args.all(), function, *results], public=function.public)
-            self.may_be_put(args, made, at)
-            return made if function.data else self.unseen_call(made, function.origin)
-        results = self.run_callbacks(args, at)
-        return self.opaque(at, "call", [*args.all(), function, *results], of=function)
+                return self.torch.call_module(function.module, args, at, owner=function)
+            self.run.poison(args, at)
+            results = self.run.run_callbacks(args, at)
+            made = self.run.opaque(at, function.origin, [*args.all(), function, *results], public=function.public)
+            self.run.may_be_put(args, made, at)
+            return made if function.data else self.run.unseen_call(made, function.origin)
+        results = self.run.run_callbacks(args, at)
+        return self.run.opaque(at, "call", [*args.all(), function, *results], of=function)
 
     def call_library(self, path: str, args: Arguments, at: ast.AST) -> Value:
         head, _, name = path.rpartition(".")
@@ -77,17 +77,17 @@ class Calls(MethodCalls):
             # torch.Tensor.backward(loss): a method by its class
             alone = Arguments(args.call, [], args.keywords)
             return self.call_method(args.positional[0], name, alone, at)
-        return super().call_library(path, args, at)
+        return self.libraries.call_library(path, args, at)
 
     def _call_each(self, function: Join, args: Arguments, at: ast.AST) -> Value:
         callable_options = [o for o in function.options if not isinstance(o, (Const, Plain))]
         callable_options = [o for o in callable_options if _takes(o, args)] or callable_options
         if not callable_options:
-            return self.opaque(at, "call", args.all())
+            return self.run.opaque(at, "call", args.all())
         # one after the other, not on paths of their own: what one does to itself does not touch the others, and a path
         # on which it did not run would keep what it held before
         results = [self.call_value(option, args, at) for option in callable_options]
-        result = self.one_of(results)
+        result = self.run.one_of(results)
         assert result is not None
         return result
 
@@ -96,25 +96,25 @@ class Calls(MethodCalls):
         member = instance.cls.find("__call__")
         if member is None and instance.cls.is_module:
             member = self.class_member(instance.cls, "forward", at)
-            first = self.clock + 1
-            grad = self.s.grad
-            args = self.run_pre_hooks(instance, args, at)
+            first = self.run.clock + 1
+            grad = self.run.s.grad
+            args = self.torch.run_pre_hooks(instance, args, at)
             if isinstance(member, Function):
                 result = self.call_function(member, args, at, receiver=instance)
-            elif (layer := self.layer_of(instance)) is not None:
-                result = self.layer_output(layer, args, at)
+            elif (layer := self.torch.layer_of(instance)) is not None:
+                result = self.torch.layer_output(layer, args, at)
             elif self.wraps(instance):
                 result = self.wrapped_forward(instance, args, at)
             else:
-                nodes = [n for v in args.all() for n in self.nodes_of(v)] + self.parameter_leaves(instance)
-                result = self.unknown(instance.cls.name, self.node(at, NodeKind.MODULE, nodes, label="module"))
-            result = self.run_hooks(instance, args, result, at)
-            self.forwarded(at, instance, first, grad, "forward", args)
+                nodes = [n for v in args.all() for n in self.run.nodes_of(v)] + self.run.parameter_leaves(instance)
+                result = self.run.unknown(instance.cls.name, self.run.node(at, NodeKind.MODULE, nodes, label="module"))
+            result = self.torch.run_hooks(instance, args, result, at)
+            self.torch.forwarded(at, instance, first, grad, "forward", args)
             return result
         if isinstance(member, Function):
             return self.call_function(member, args, at, receiver=instance)
-        results = self.run_callbacks(args, at)
-        return self.opaque(at, instance.cls.name, [*args.all(), instance, *results])
+        results = self.run.run_callbacks(args, at)
+        return self.run.opaque(at, instance.cls.name, [*args.all(), instance, *results])
 
 
 def _takes(function: Value, args: Arguments) -> bool:

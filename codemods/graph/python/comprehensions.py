@@ -24,28 +24,28 @@ class Comprehensions(InPlace):
         parts: Parts = {}
         counted = self._comprehend(e, e.generators, lambda: found.append(self._part_by_part(e.elt, parts)))
         self._in_any_turn(parts)
-        made = self.new_sequence(found)
+        made = self.run.new_sequence(found)
         if not counted:
-            self.uncounted.add(made.oid)
+            self.run.uncounted.add(made.oid)
         return made
 
     def _eval_GeneratorExp(self, e: ast.GeneratorExp) -> Value:
         found: list[Value] = []
         self._comprehend(e, e.generators, lambda: found.append(self.evaluate(e.elt)))
-        return self.new_sequence(found, kind=SequenceKind.GENERATOR)
+        return self.run.new_sequence(found, kind=SequenceKind.GENERATOR)
 
     def _eval_SetComp(self, e: ast.SetComp) -> Value:
         found: list[Value] = []
         self._comprehend(e, e.generators, lambda: found.append(self.evaluate(e.elt)))
-        return self.new_sequence(found, kind=SequenceKind.SET)
+        return self.run.new_sequence(found, kind=SequenceKind.SET)
 
     def _eval_DictComp(self, e: ast.DictComp) -> Value:
-        made = self.new_mapping()
+        made = self.run.new_mapping()
         parts: Parts = {}
 
         def put() -> None:
             key = self.evaluate(e.key)
-            self.put_item(made, key, self._part_by_part(e.value, parts))
+            self.torch.put_item(made, key, self._part_by_part(e.value, parts))
 
         self._comprehend(e, e.generators, put)
         self._in_any_turn(parts)
@@ -55,14 +55,14 @@ class Comprehensions(InPlace):
         """Evaluate an element, and note the parts of a sum: they may grow those of the turns before."""
         value = self.evaluate(expression)
         for part in walk(expression) if isinstance(expression, ast.BinOp) else ():
-            if isinstance(part, ast.expr) and (known := self.values.get(part)) is not None:
+            if isinstance(part, ast.expr) and (known := self.run.values.get(part)) is not None:
                 parts.setdefault(part, []).append(known)
         return value
 
     def _in_any_turn(self, parts: Parts) -> None:
         """Know of each part of a sum what it was in any of the turns."""
         for part, values in parts.items():
-            self.values[part] = self.one_of(values) or values[0]
+            self.run.values[part] = self.run.one_of(values) or values[0]
 
     def _comprehend(self, e: Comprehension, generators: list[ast.comprehension], body: Callable[[], None]) -> bool:
         """Run the turns of a comprehension; whether they are all that there are."""
@@ -73,14 +73,14 @@ class Comprehensions(InPlace):
         through = self.evaluate(first.iter)
         if first is not e.generators[0]:
             return self._each_item(e, through, first, rest, body)
-        scope, names = self.new_oid(), self.frame.file.once(_own_names, e)
-        self.frame.scopes.append((scope, names))
+        scope, names = self.run.new_oid(), self.run.frame.file.once(_own_names, e)
+        self.run.frame.scopes.append((scope, names))
         try:
             return self._each_item(e, through, first, rest, body)
         finally:
-            self.frame.scopes.pop()
-            if scope not in self.closures:
-                self.s.end((scope, name) for name in names)
+            self.run.frame.scopes.pop()
+            if scope not in self.run.closures:
+                self.run.s.end((scope, name) for name in names)
 
     def _each_item(
         self,
@@ -100,7 +100,7 @@ class Comprehensions(InPlace):
         def turn(value: Value) -> None:
             self.assign(first.target, value, None)
             for condition in first.ifs:
-                if self.truth(self.evaluate(condition)) is False:
+                if self.run.truth(self.evaluate(condition)) is False:
                     return
             self._comprehend(e, rest, body)
 

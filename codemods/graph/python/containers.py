@@ -36,7 +36,7 @@ class Containers(Filling):
             found = of_dicts(self, container, name, args, at) if of_dicts is not None else None
         elif isinstance(container, Tuple):
             found = self._known_of_tuple(container, name)
-        return found if found is not None else self.opaque(at, name, [*args.all(), container], of=container)
+        return found if found is not None else self.run.opaque(at, name, [*args.all(), container], of=container)
 
     @staticmethod
     def _known_of_tuple(container: Tuple, name: str) -> Value | None:
@@ -51,16 +51,18 @@ class Containers(Filling):
         if name == "__setitem__" and len(given) > 1:
             self.set_item(container, given[0], given[1], at, None)
             return NONE
-        return self.counted_as(self.new_sequence(list(self.iterate(container, at)), kind=SequenceKind.TURNS), container)
+        return self.counted_as(
+            self.run.new_sequence(list(self.iterate(container, at)), kind=SequenceKind.TURNS), container
+        )
 
     def _method_of_names(self, space: Namespace, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of ``vars(obj)``: read from a copy, written to the object itself."""
         given = args.positional
         if name == "update":
-            copied = self.new_mapping()
+            copied = self.run.new_mapping()
             self.container_method(copied, "update", args, at)
-            for key in self.mapping_keys(copied):
-                value = self.s.get((copied.oid, key))
+            for key in self.run.mapping_keys(copied):
+                value = self.run.s.get((copied.oid, key))
                 if isinstance(value, Value):
                     self.set_item(space, Const(key[1]) if isinstance(key, tuple) else TEXT, value, at, None)
             return NONE
@@ -69,7 +71,7 @@ class Containers(Filling):
         if name in ("get", "pop", "setdefault") and given and isinstance(given[0], Const):
             if given[0].value in self.named_in(space) or len(given) < 2:
                 return self.named_item(space, given[0], at)
-            return self.join(self.named_item(space, given[0], at), given[1])
-        copied = self.new_mapping()
+            return self.run.join(self.named_item(space, given[0], at), given[1])
+        copied = self.run.new_mapping()
         self.fill_mapping(copied, space, at)
         return self.container_method(copied, name, args, at)

@@ -6,9 +6,10 @@ import ast
 from collections.abc import Hashable
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from codemods.graph.model.kinds import NodeKind
+from codemods.graph.model.modules import Modules
 from codemods.graph.model.nodes import Node, Value
 from codemods.graph.model.state import FROZEN, by_owner
 from codemods.graph.model.values import (
@@ -24,9 +25,7 @@ from codemods.graph.model.values import (
     Tuple,
     Unknown,
 )
-
-if TYPE_CHECKING:
-    from codemods.graph.python.unknowns import Unknowns
+from codemods.graph.run.run import Run
 
 
 class Copying:
@@ -36,8 +35,9 @@ class Copying:
     what it is: torch copies no tensor that has a history.
     """
 
-    def __init__(self, run: Unknowns, at: ast.AST, *, deep: bool) -> None:
+    def __init__(self, run: Run, modules: Modules, at: ast.AST, *, deep: bool) -> None:
         self._run = run
+        self._modules = modules
         self._at = at
         self._deep = deep
         self._made: dict[int, Value] = {}
@@ -100,7 +100,7 @@ class Copying:
         for identities in (run.instances, run.displaced, run.bars, run.uncounted, run.repeated):
             if value.oid in identities:
                 identities.add(oid)
-        for key in dict.fromkeys([*run.modules.names(value.oid), *self._cells.get(value.oid, ())]):
+        for key in dict.fromkeys([*self._modules.names(value.oid), *self._cells.get(value.oid, ())]):
             held = run.s.get((value.oid, key))
             if held is not None:
                 run.s.set((oid, key), self._part(held) if self._deep else held)

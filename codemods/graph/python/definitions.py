@@ -49,14 +49,14 @@ class Definitions(Assignments):
 
     def define_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Value:
         """The value of a ``def`` or lambda."""
-        frame = self.frame
+        frame = self.run.frame
         closure = 0
         if frame.function is not None:
             closure = frame.fid
             frame.captured = True
-            self.closures[frame.fid] = frame.function.closure
+            self.run.closures[frame.fid] = frame.function.closure
         for scope, _ in frame.scopes:
-            self.closures[scope] = closure
+            self.run.closures[scope] = closure
             closure = scope
         defaults = tuple(self.evaluate(d) for d in node.args.defaults)
         kw_defaults = tuple(
@@ -75,7 +75,7 @@ class Definitions(Assignments):
             decorator = self.evaluate(expression)
             if isinstance(decorator, GradMode):
                 if decorator.switched:
-                    self.s.grad = decorator.previous
+                    self.run.s.grad = decorator.previous
                 value = replace(value, grad_mode=GradSetting(decorator.enabled))
             elif isinstance(decorator, Library):
                 path = canonical(decorator.path)
@@ -87,7 +87,7 @@ class Definitions(Assignments):
                     value = replace(value, kind=kind)
                 elif path in ("functools.singledispatch", "functools.singledispatchmethod"):
                     # which of its forms is called is not followed
-                    return self.lost(s.name, UnseenKind.CALL)
+                    return self.run.lost(s.name, UnseenKind.CALL)
             elif isinstance(decorator, Method) and decorator.name in ("setter", "deleter"):
                 value = replace(value, kind=FunctionKind(decorator.name))
             elif isinstance(decorator, Unknown) and decorator.path in WEIGHT_CACHES:
@@ -116,14 +116,14 @@ class Definitions(Assignments):
         if not isinstance(decorator, Function) or self.cache_of(value.definition) is not None:
             return None
         spec = decorator.definition.args
-        if not spec.args or decorator.definition in self.active or value.kind is not FunctionKind.FUNCTION:
+        if not spec.args or decorator.definition in self.run.active or value.kind is not FunctionKind.FUNCTION:
             return None
         made = self.call_value(decorator, Arguments(None, [value]), s)
         return replace(made, cls=value.cls) if isinstance(made, Function) else None
 
     def may_switch(self, expression: ast.expr) -> bool:
         """Whether a decorator or a context manager is of the tree, and its code names what switches gradients."""
-        found = [self.values.get(expression)]
+        found = [self.run.values.get(expression)]
         if isinstance(expression, ast.Call):
             found.append(self.evaluate(expression.func))
         for value in found:
@@ -147,22 +147,22 @@ class Definitions(Assignments):
         bases = tuple(map(self.evaluate, named))
         for expression, value in zip(named, bases, strict=True):
             self.note_old_base(expression, value)
-        info = ClassInfo(s.name, s, self.frame.file, bases, oid=self.new_oid())
+        info = ClassInfo(s.name, s, self.run.frame.file, bases, oid=self.run.new_oid())
         info.family = _family(s, bases)
         decorators = [self.evaluate(expression) for expression in s.decorator_list]
         self._subclassed(info, s)
-        self.class_bodies.append((self.frame, info.members))
+        self.run.class_bodies.append((self.run.frame, info.members))
         try:
             self._class_body(info, s)
         finally:
-            self.class_bodies.pop()
+            self.run.class_bodies.pop()
         set_members(info)
         made: Value = Class(info)
         for decorator in reversed(decorators):
             function = decorator.function if isinstance(decorator, Method) else decorator
             if isinstance(decorator, Instance):
                 function = decorator.cls.find("__call__")
-            if isinstance(function, Function) and function.definition not in self.active:
+            if isinstance(function, Function) and function.definition not in self.run.active:
                 # it may put the class into a table, and most often hands it on
                 handed = self.call_value(decorator, Arguments(None, [made]), s)
                 made = handed if isinstance(handed, Class) else made
@@ -218,10 +218,10 @@ class Definitions(Assignments):
     def _note_factory(self, info: ClassInfo, name: str, expression: ast.expr) -> None:
         """``field(default_factory=list)`` of a dataclass: each object gets one of its own."""
         if isinstance(expression, ast.Call):
-            function = self.values.get(expression.func)
+            function = self.run.values.get(expression.func)
             for keyword in expression.keywords:
                 if keyword.arg == "default_factory" and isinstance(function, Library):
-                    info.factories[name] = self.values.get(keyword.value) or self.evaluate(keyword.value)
+                    info.factories[name] = self.run.values.get(keyword.value) or self.evaluate(keyword.value)
 
 
 def _touches_grad_mode(definition: ast.AST) -> bool:

@@ -45,19 +45,19 @@ class Expressions(Comprehensions):
     """The method for each kind of expression, by its class: a look-up of names costs more than most of the methods."""
 
     def evaluate(self, expression: ast.expr) -> Value:
-        self.spent += 1
-        if self.spent > self.budget:
+        self.run.spent += 1
+        if self.run.spent > self.run.budget:
             raise BudgetEnded
         method = self.evaluators.get(expression.__class__)
         if method is None:
             for child in children(expression):
                 if isinstance(child, ast.expr):
                     self.evaluate(child)
-            return self.unknown(type(expression).__name__)
+            return self.run.unknown(type(expression).__name__)
         value = method(self, expression)
-        if expression in self.walked_at and self.s.grad is not False:
-            value = self.with_graph(value, expression)
-        self.values[expression] = value
+        if expression in self.run.walked_at and self.run.s.grad is not False:
+            value = self.torch.with_graph(value, expression)
+        self.run.values[expression] = value
         return value
 
     def _eval_Constant(self, e: ast.Constant) -> Value:
@@ -71,15 +71,17 @@ class Expressions(Comprehensions):
     def _eval_Attribute(self, e: ast.Attribute) -> Value:
         receiver = self.evaluate(e.value)
         if receiver.__class__ in _MAYBE_PLAIN and isinstance(e.ctx, ast.Load):
-            self.wants_tensor(receiver, e.attr, e)
+            self.run.wants_tensor(receiver, e.attr, e)
         value = self.get_attribute(receiver, e.attr, e)
         self._note_plain(e, value)
         return value
 
     def _note_plain(self, e: ast.expr, value: Value) -> None:
         kind = value.__class__
-        if kind in _MAYBE_PLAIN and (kind is not Join or any(o.__class__ in _MAYBE_PLAIN for o in self.options(value))):
-            self.trace.plain.add(e)
+        if kind in _MAYBE_PLAIN and (
+            kind is not Join or any(o.__class__ in _MAYBE_PLAIN for o in self.run.options(value))
+        ):
+            self.run.trace.plain.add(e)
 
     def _eval_Starred(self, e: ast.Starred) -> Value:
         return self.evaluate(e.value)
@@ -96,21 +98,21 @@ class Expressions(Comprehensions):
 
     def _eval_Yield(self, e: ast.Yield) -> Value:
         value = self.evaluate(e.value) if e.value is not None else NONE
-        self.frame.yields.append(value)
-        self.frame.yielded = self.clock
-        if self.frame.call is None:
-            self.escape(value, Escape.YIELDED)
-        sent = self.lost("sent")
-        if not isinstance(self.frame.statement, ast.Expr):
-            self.frame.sent.append(sent)
+        self.run.frame.yields.append(value)
+        self.run.frame.yielded = self.run.clock
+        if self.run.frame.call is None:
+            self.run.escape(value, Escape.YIELDED)
+        sent = self.run.lost("sent")
+        if not isinstance(self.run.frame.statement, ast.Expr):
+            self.run.frame.sent.append(sent)
         return sent
 
     def _eval_YieldFrom(self, e: ast.YieldFrom) -> Value:
         inner = self.evaluate(e.value)
-        self.frame.yields += self.iterate(inner, e)
-        self.frame.yielded = self.clock
-        returned = self.s.get((inner.oid, RETURNED)) if isinstance(inner, Sequence) else None
-        return returned if isinstance(returned, Value) else self.lost("sent")
+        self.run.frame.yields += self.iterate(inner, e)
+        self.run.frame.yielded = self.run.clock
+        returned = self.run.s.get((inner.oid, RETURNED)) if isinstance(inner, Sequence) else None
+        return returned if isinstance(returned, Value) else self.run.lost("sent")
 
     def _eval_Lambda(self, e: ast.Lambda) -> Value:
         return self.define_function(e)
@@ -120,14 +122,14 @@ class Expressions(Comprehensions):
         for part in e.values:
             if isinstance(part, ast.FormattedValue):
                 given.append(self.evaluate(part.value))
-                self.use(given[-1], UseKind.FORMAT, part)
+                self.run.use(given[-1], UseKind.FORMAT, part)
         plainly = not any(isinstance(p, ast.FormattedValue) and (p.format_spec or p.conversion > 0) for p in e.values)
         number = plainly and len(given) == 1 and written_plainly(given[0])
         ends = [str(part.value) if isinstance(part, ast.Constant) else "" for part in e.values]
         return Plain(PlainKind.TEXT, ends[0], ends[-1], number=number) if len(ends) > 1 else TEXT
 
     def _eval_FormattedValue(self, e: ast.FormattedValue) -> Value:
-        self.use(self.evaluate(e.value), UseKind.FORMAT, e)
+        self.run.use(self.evaluate(e.value), UseKind.FORMAT, e)
         return TEXT
 
     # containers
@@ -151,10 +153,10 @@ class Expressions(Comprehensions):
             value = self.evaluate(element)
             if isinstance(element, ast.Starred):
                 spread.append(value)
-                inner, several = self.apart(value)
+                inner, several = self.run.apart(value)
                 if several:
                     # how many there are is not known: what stands after them may stand anywhere
-                    rest = self.one_of([*([rest] if rest is not None else []), *several])
+                    rest = self.run.one_of([*([rest] if rest is not None else []), *several])
                 if inner or several:
                     items += inner
                 elif isinstance(value, Parameters):
@@ -162,20 +164,22 @@ class Expressions(Comprehensions):
                     items.append(value)
                 elif not isinstance(value, (Tuple, Sequence)):
                     for unseen in self.iterate(value, element):
-                        rest = unseen if rest is None else self.join(rest, unseen)
+                        rest = unseen if rest is None else self.run.join(rest, unseen)
             else:
                 items.append(value)
-        made = self.new_sequence(items[:16], self.one_of([*items[16:], *([rest] if rest is not None else [])]), kind)
+        made = self.run.new_sequence(
+            items[:16], self.run.one_of([*items[16:], *([rest] if rest is not None else [])]), kind
+        )
         return self.counted_as(made, *spread)
 
     def _eval_Dict(self, e: ast.Dict) -> Value:
-        made = self.new_mapping()
+        made = self.run.new_mapping()
         for key_expr, value_expr in zip(e.keys, e.values, strict=True):
             value = self.evaluate(value_expr)
             if key_expr is None:
                 self.fill_mapping(made, value, e)
                 continue
-            self.put_item(made, self.evaluate(key_expr), value)
+            self.torch.put_item(made, self.evaluate(key_expr), value)
         return made
 
     def _eval_Slice(self, e: ast.Slice) -> Value:
@@ -187,7 +191,7 @@ class Expressions(Comprehensions):
     def _eval_Subscript(self, e: ast.Subscript) -> Value:
         container = self.evaluate(e.value)
         if container.__class__ in _MAYBE_PLAIN:
-            self.wants_tensor(container, "[]", e)
+            self.run.wants_tensor(container, "[]", e)
         key = self.evaluate(e.slice)
         if isinstance(e.slice, ast.Constant) and type(e.slice.value) is int and e.slice.value == 0:
             self.note_first_element(e)
@@ -202,15 +206,15 @@ class Expressions(Comprehensions):
                     last = high if isinstance(high, int) else None
                     return Tuple(container.items[first:last], closed=container.closed)
             if isinstance(container, Instance) and container.cls.find("__getitem__") is None:
-                container = self.contained(container) or self.layer_of(container) or container
+                container = self.run.contained(container) or self.torch.layer_of(container) or container
             if isinstance(container, (Tuple, Sequence, Mapping)):
-                every, several = self.apart(container)
+                every, several = self.run.apart(container)
                 start = e.slice.lower.value if isinstance(e.slice.lower, ast.Constant) else None
                 known = isinstance(start, int) and 0 <= start < len(every) and e.slice.step is None
                 left = every[start:] if isinstance(start, int) and known else every
-                part = self.new_sequence(left, self.one_of(several))
+                part = self.run.new_sequence(left, self.run.one_of(several))
                 if not self.is_counted(container) or not known:
-                    self.uncounted.add(part.oid)
+                    self.run.uncounted.add(part.oid)
                 if not known and (e.slice.lower is not None or e.slice.step is not None):
                     # which of them are left is not known; else the first stay the first
                     self.mix(part)
@@ -223,11 +227,11 @@ class Expressions(Comprehensions):
             if container.node is not None and container.node.scalar and isinstance(key, Const):
                 scalar = True  # loss.data[0] of old PyTorch
             if container.node is None:
-                return replace(container, either=(), bases=self.memory(container))
-            return self.tensor_op(e, "getitem", [container], saves=saves, scalar=scalar)
+                return replace(container, either=(), bases=self.run.memory(container))
+            return self.run.tensor_op(e, "getitem", [container], saves=saves, scalar=scalar)
         item = self.get_item(container, key, e)
-        if isinstance(container, (Tuple, Sequence, Mapping)) and (nodes := self.nodes_of(item)):
-            self.frame.took.setdefault(e, []).extend(nodes)
+        if isinstance(container, (Tuple, Sequence, Mapping)) and (nodes := self.run.nodes_of(item)):
+            self.run.frame.took.setdefault(e, []).extend(nodes)
         return item
 
     # calls
@@ -237,11 +241,11 @@ class Expressions(Comprehensions):
         if isinstance(function, ast.Attribute):
             receiver = self.evaluate(function.value)
             if receiver.__class__ in _MAYBE_PLAIN:
-                self.wants_tensor(receiver, function.attr, function)
+                self.run.wants_tensor(receiver, function.attr, function)
             args = self._arguments(e)
             self.note_old_call(e, receiver, function.attr)
             self._note_callee(e, self._callee(receiver, function.attr))
-            given, entered = self._given(args), len(self.trace.frames)
+            given, entered = self._given(args), len(self.run.trace.frames)
             result = self.call_method(receiver, function.attr, args, e)
             self._note_passed(given, entered, function.attr, e)
             self.changed_in_place(function, receiver, args, result)
@@ -250,31 +254,31 @@ class Expressions(Comprehensions):
         args = self._arguments(e)
         self.note_old_call(e, target, "")
         self._note_callee(e, self._callee(target, ""))
-        given, entered = self._given(args), len(self.trace.frames)
+        given, entered = self._given(args), len(self.run.trace.frames)
         result = self.call_value(target, args, e)
         self._note_passed(given, entered, "call", e)
         return result
 
     def _given(self, args: Arguments) -> list[tuple[Value, int]]:
         """The arguments of a call that carry graphs, with how much is noted of each."""
-        given = [v for v in args.all() if v.__class__ in _TENSORS and self.nodes_of(v)]
+        given = [v for v in args.all() if v.__class__ in _TENSORS and self.run.nodes_of(v)]
         return [(value, self._noted(value)) for value in given]
 
     def _note_passed(self, given: list[tuple[Value, int]], entered: int, name: str, at: ast.AST) -> None:
         """Note a use of the arguments of a call that entered nothing in the tree, of which nothing else was noted: it
         got them. ``entered`` is how many calls had entered anything before."""
-        if given and len(self.trace.frames) == entered:
+        if given and len(self.run.trace.frames) == entered:
             for value, noted in given:
                 if self._noted(value) == noted:
-                    self.use(value, UseKind.PASSED, at, name)
+                    self.run.use(value, UseKind.PASSED, at, name)
 
     def _noted(self, value: Value) -> int:
-        return sum(len(n.uses) + len(n.children) + len(n.stores) + len(n.escapes) for n in self.nodes_of(value))
+        return sum(len(n.uses) + len(n.children) + len(n.stores) + len(n.escapes) for n in self.run.nodes_of(value))
 
     def _note_callee(self, e: ast.Call, path: str) -> None:
-        known = self.trace.called.setdefault(e, path)
+        known = self.run.trace.called.setdefault(e, path)
         if known != path:
-            self.trace.called[e] = ""
+            self.run.trace.called[e] = ""
 
     def _callee(self, target: Value, method: str) -> str:
         """The public name of the callee: ``target``, or a ``method`` of it."""
@@ -296,13 +300,13 @@ class Expressions(Comprehensions):
             value = self.evaluate(expression)
             if isinstance(expression, ast.Starred):
                 if isinstance(value, Instance):
-                    value = self.contained(value) or value
+                    value = self.run.contained(value) or value
                 inner = list(value.items) if isinstance(value, Tuple) else None
-                if inner is None and isinstance(value, Sequence) and self.s.get((value.oid, REST)) is None:
-                    inner = list(self.s.get((value.oid, ITEMS)) or ())
+                if inner is None and isinstance(value, Sequence) and self.run.s.get((value.oid, REST)) is None:
+                    inner = list(self.run.s.get((value.oid, ITEMS)) or ())
                 if inner is not None and not args.more:
                     args.positional += inner
-                    args.uncounted |= isinstance(value, Sequence) and value.oid in self.uncounted
+                    args.uncounted |= isinstance(value, Sequence) and value.oid in self.run.uncounted
                 else:
                     args.more.append(value)
             elif args.more:
@@ -317,8 +321,8 @@ class Expressions(Comprehensions):
             if not isinstance(value, (Mapping, Unknown)):
                 value = self.make_mapping(Arguments(None, [value]), keyword)
             if isinstance(value, Mapping):
-                for key in self.mapping_keys(value):
-                    found = self.s.get((value.oid, key))
+                for key in self.run.mapping_keys(value):
+                    found = self.run.s.get((value.oid, key))
                     if isinstance(key, tuple) and isinstance(found, Value) and isinstance(key[1], str):
                         args.keywords[key[1]] = found
                     elif isinstance(found, Value):

@@ -34,7 +34,7 @@ class Filling(Items):
     def ordered_by(self, args: Arguments, values: list[Value], at: ast.AST) -> None:
         """The key function of ``sort``, ``sorted``, ``min`` and ``max`` gets each of the values."""
         key = args.keywords.get("key")
-        for value in values if key is not None and not self.is_none(key) else ():
+        for value in values if key is not None and not self.run.is_none(key) else ():
             assert key is not None
             self.call_value(key, Arguments(None, [value]), at)
 
@@ -42,69 +42,69 @@ class Filling(Items):
         """What goes into a container that is filled from ``value``, whose elements are unknown."""
         if isinstance(value, (Tuple, Sequence, Mapping, Const, Plain)):
             return []
-        if isinstance(value, Unknown) and not (value.node is not None or value.shadow or self.held_in([value])):
+        if isinstance(value, Unknown) and not (value.node is not None or value.shadow or self.run.held_in([value])):
             return []
         return self.iterate(value, at)
 
     def make_mapping(self, args: Arguments, at: ast.AST) -> Mapping:
         """``dict(...)``."""
-        made = self.new_mapping()
+        made = self.run.new_mapping()
         for value in (*args.positional, *args.more):
             self.fill_mapping(made, value, at)
         for key, value in args.keywords.items():
-            self.put_item(made, Const(key), value)
+            self.torch.put_item(made, Const(key), value)
         return made
 
     def fill_mapping(self, mapping: Mapping, value: Value, at: ast.AST) -> None:
         """``mapping.update(value)``: a dict, pairs, or something that cannot be seen."""
-        for option in self.options(value):
-            source = self.contained(option) or option
+        for option in self.run.options(value):
+            source = self.run.contained(option) or option
             if isinstance(source, Mapping):
-                for key in self.mapping_keys(source):
-                    found = self.s.get((source.oid, key))
+                for key in self.run.mapping_keys(source):
+                    found = self.run.s.get((source.oid, key))
                     if isinstance(found, Value):
-                        self.put_item(mapping, Const(key[1]) if isinstance(key, tuple) else TEXT, found)
+                        self.torch.put_item(mapping, Const(key[1]) if isinstance(key, tuple) else TEXT, found)
             elif isinstance(source, Namespace):
                 for name, held in self.named_in(source).items():
-                    self.put_item(mapping, Const(name), held)
+                    self.torch.put_item(mapping, Const(name), held)
                 if isinstance(source.of, Unknown):
-                    self.put_item(mapping, TEXT, self.taken(at, source.of))
+                    self.torch.put_item(mapping, TEXT, self.run.taken(at, source.of))
             elif isinstance(source, (Const, Plain)):
                 continue
             elif isinstance(source, (Sequence, Tuple)):
-                for pair in self.elements(source):
+                for pair in self.run.elements(source):
                     if isinstance(pair, Tuple) and len(pair.items) == 2:
-                        self.put_item(mapping, *pair.items)
+                        self.torch.put_item(mapping, *pair.items)
                     else:
-                        self.put_item(mapping, TEXT, self.taken(at, pair))
+                        self.torch.put_item(mapping, TEXT, self.run.taken(at, pair))
             else:
-                self.put_item(mapping, TEXT, self.taken(at, source))
+                self.torch.put_item(mapping, TEXT, self.run.taken(at, source))
 
     def mapping_view(self, container: Mapping, name: str) -> Value:
         """``keys``, ``values``, ``items`` or a ``copy`` of a dict."""
         if name == "copy":
-            made = self.new_mapping()
-            for key in self.mapping_keys(container):
-                value = self.s.get((container.oid, key))
+            made = self.run.new_mapping()
+            for key in self.run.mapping_keys(container):
+                value = self.run.s.get((container.oid, key))
                 if value is not None:
-                    self.s.set((made.oid, key), value)
+                    self.run.s.set((made.oid, key), value)
                     if key != REST:
-                        self.attributes[made.oid][key] = None
+                        self.run.attributes[made.oid][key] = None
             return made
         found: list[Value] = []
         rest: Value | None = None
-        any_key = self.s.get((container.oid, REST))
-        for key in self.mapping_keys(container):
-            value = self.s.get((container.oid, key))
+        any_key = self.run.s.get((container.oid, REST))
+        for key in self.run.mapping_keys(container):
+            value = self.run.s.get((container.oid, key))
             if value is None:
                 continue
             if isinstance(any_key, Value) and value is not any_key:
-                value = self.join(value, any_key)
-            label: Value = Const(key[1]) if isinstance(key, tuple) else self.s.get((container.oid, KEYS)) or TEXT
+                value = self.run.join(value, any_key)
+            label: Value = Const(key[1]) if isinstance(key, tuple) else self.run.s.get((container.oid, KEYS)) or TEXT
             shown = {"values": value, "keys": label, "items": Tuple((label, value))}[name]
             if isinstance(key, tuple):
                 found.append(shown)
             else:
                 # under keys that are not known there may be many
                 rest = shown
-        return self.new_sequence(found, rest)
+        return self.run.new_sequence(found, rest)

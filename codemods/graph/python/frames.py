@@ -12,16 +12,20 @@ from codemods.graph.model.nodes import Carrier, Frame, Unseen, Value
 from codemods.graph.model.state import State, written_since
 from codemods.graph.model.values import NONE, Const, Function, Instance, Method, Partial, Tuple, Unknown
 from codemods.graph.run.contents import REST, RETURNED, SENT
+from codemods.graph.run.run import Run
+from codemods.graph.torch.model import Torch
 from codemods.source.walking import children
 
 _MAX_RAISES = 8
 
 
-class Frames(Libraries):
+class Frames:
     """The part of the engine that runs the body of a function."""
 
     def __init__(self, budget: int = 150_000) -> None:
-        super().__init__(budget)
+        self.run = Run(budget)
+        self.torch = Torch(self.run)
+        self.libraries = Libraries(self.torch)
         self.returns: list[tuple[State, Value]] = []
         self.breaks: list[State] = []
         self.continues: list[State] = []
@@ -40,6 +44,14 @@ class Frames(Libraries):
         """Evaluate an expression."""
         raise NotImplementedError
 
+    def call_value(self, function: Value, args: Arguments, at: ast.AST) -> Value:
+        """Call any value."""
+        raise NotImplementedError
+
+    def set_attribute(self, receiver: Value, name: str, value: Value, at: ast.AST) -> None:
+        """``receiver.name = value``, by a setter where there is one."""
+        raise NotImplementedError
+
     # bodies
 
     def bind(self, function: Function, frame: Frame, args: Arguments, at: ast.AST) -> None:
@@ -49,17 +61,17 @@ class Frames(Libraries):
         defaults = dict(zip(names[len(names) - len(function.defaults) :], function.defaults, strict=False))
         positional = list(args.positional)
         keywords = dict(args.keywords)
-        more = self.one_of([v for value in args.more for v in self._several(value, at)])
+        more = self.run.one_of([v for value in args.more for v in self._several(value, at)])
 
         def default(value: Value) -> Value:
             # ``*rest`` and ``**rest`` may bring another one
-            return value if more is None else self.join(value, more)
+            return value if more is None else self.run.join(value, more)
 
         def put(name: str, value: Value) -> None:
             frame.names.add(name)
-            self.s.set((frame.fid, name), value)
-            for node in self.nodes_of(value):
-                node.stores.append((Carrier(CarrierKind.LOCAL, frame.fid, name), frame.call or self.place(at)))
+            self.run.s.set((frame.fid, name), value)
+            for node in self.run.nodes_of(value):
+                node.stores.append((Carrier(CarrierKind.LOCAL, frame.fid, name), frame.call or self.run.place(at)))
 
         for i, name in enumerate(names):
             if i < len(positional):
@@ -83,40 +95,40 @@ class Frames(Libraries):
                 known = kw_defaults.get(arg.arg)
                 put(arg.arg, default(known) if known is not None else more or self.argument(arg.arg))
         if spec.kwarg is not None:
-            rest_mapping = self.new_mapping()
+            rest_mapping = self.run.new_mapping()
             for name, value in keywords.items():
-                self.put_item(rest_mapping, Const(name), value)
+                self.torch.put_item(rest_mapping, Const(name), value)
             if more is not None:
-                self.s.set((rest_mapping.oid, REST), more)
+                self.run.s.set((rest_mapping.oid, REST), more)
             put(spec.kwarg.arg, rest_mapping)
 
     def _rest(self, values: list[Value], more: Value | None, *, uncounted: bool) -> Value:
         """What ``*args`` takes: ``values``, and any number of ``more``."""
         if more is None and not uncounted:
             return Tuple(tuple(values))
-        several = self.new_sequence(values, rest=more)
+        several = self.run.new_sequence(values, rest=more)
         if uncounted:
-            self.uncounted.add(several.oid)
+            self.run.uncounted.add(several.oid)
         return several
 
     def _several(self, value: Value, at: ast.AST) -> list[Value]:
         """What ``*value`` or ``**value`` may give."""
-        inner = self.elements(value)
+        inner = self.run.elements(value)
         if inner or not isinstance(value, (Instance, Unknown, Method, Partial)):
             return inner or [value]
-        return [self.taken(at, value)] if self.nodes_of(value) or self.held_in([value]) else [value]
+        return [self.run.taken(at, value)] if self.run.nodes_of(value) or self.run.held_in([value]) else [value]
 
     def argument(self, name: str) -> Unknown:
         """An argument that nobody in the tree passes: it may be attached outside."""
-        made = self.unknown(name)
+        made = self.run.unknown(name)
         made.shadow = (Unseen(UnseenKind.ARGUMENT, name),)
         return made
 
     def run_body(self, frame: Frame, definition: ast.AST) -> Value:
         """Run a function in its frame; what it returns on all its paths, joined."""
-        caller, was_dead = self.frame, self.dead
-        self.frame = frame
-        self.active.append(definition)
+        caller, was_dead = self.run.frame, self.run.dead
+        self.run.frame = frame
+        self.run.active.append(definition)
         returns: list[tuple[State, Value]] = []
         outer_returns = self.returns
         outer_breaks, outer_continues, outer_raises = self.breaks, self.continues, self.raises
@@ -124,54 +136,56 @@ class Frames(Libraries):
         try:
             if isinstance(definition, ast.Lambda):
                 result = self.evaluate(definition.body)
-                self.written = set()
+                self.run.written = set()
                 return result
             assert isinstance(definition, (ast.FunctionDef, ast.AsyncFunctionDef))
-            base = self.s
-            self.s = base.fork()
+            base = self.run.s
+            self.run.s = base.fork()
             self.execute(definition.body)
             ends = [state for state, _ in returns]
-            self.written = {cell for state in [*ends, self.s] for cell in written_since(state, base.log)}
+            self.run.written = {cell for state in [*ends, self.run.s] for cell in written_since(state, base.log)}
             values = [value for _, value in returns]
-            if not self.dead:
-                ends.append(self.s)
+            if not self.run.dead:
+                ends.append(self.run.s)
                 if not frame.yields:
                     values.append(NONE)
             if not ends:
                 # every path raises: the call does not come back
-                self.s = base
-                self.written = set()
+                self.run.s = base
+                self.run.written = set()
                 self.raises_here = True
                 return NONE
-            self.meet(ends, base)
+            self.run.meet(ends, base)
             if frame.file.once(_yields, definition) or frame.yields:
                 # of many, each of the later ones may be any of them
-                made = self.new_sequence(frame.yields[:8], self.one_of(frame.yields[8:]), kind=SequenceKind.GENERATOR)
-                returned = self.one_of(values)
+                made = self.run.new_sequence(
+                    frame.yields[:8], self.run.one_of(frame.yields[8:]), kind=SequenceKind.GENERATOR
+                )
+                returned = self.run.one_of(values)
                 if returned is not None:
-                    self.s.set((made.oid, RETURNED), returned)
+                    self.run.s.set((made.oid, RETURNED), returned)
                 if frame.sent:
-                    self.s.set((made.oid, SENT), tuple(frame.sent))
+                    self.run.s.set((made.oid, SENT), tuple(frame.sent))
                 return made
             result = values[0]
             for value in values[1:]:
-                result = self.join(result, value)
+                result = self.run.join(result, value)
             return result
         finally:
-            if self.trying and self.raises:
+            if self.run.trying and self.raises:
                 # what a call did before it raised is there where that is caught
                 outer_raises += self.raises[:_MAX_RAISES]
-            self.active.pop()
+            self.run.active.pop()
             self.returns, self.breaks, self.continues, self.raises = (
                 outer_returns,
                 outer_breaks,
                 outer_continues,
                 outer_raises,
             )
-            self.frame = caller
-            self.dead = was_dead
+            self.run.frame = caller
+            self.run.dead = was_dead
             if not frame.captured:
-                self.s.end((frame.fid, name) for name in frame.names)
+                self.run.s.end((frame.fid, name) for name in frame.names)
 
 
 def _yields(definition: ast.AST) -> bool:

@@ -47,48 +47,48 @@ class Functions(Remembering):
     def call_function(self, function: Function, args: Arguments, at: ast.AST, receiver: Value | None = None) -> Value:
         """Enter a function of the tree; what it returns on all its paths, joined."""
         definition = function.definition
-        caller = self.frame
-        deep = self.tired or caller.depth >= MAX_DEPTH
-        within = self.active.count(definition)
+        caller = self.run.frame
+        deep = self.run.tired or caller.depth >= MAX_DEPTH
+        within = self.run.active.count(definition)
         again = within >= MAX_RECURSION
         if again and not deep and within < MAX_DIFFERENT:
             again = not self._goes_down(function, args, receiver)
         if deep or again:
             return self._not_entered(function, args, receiver, at, deep=deep, again=again)
-        if receiver is not None and not self.entering_root and _is_abstract(definition):
+        if receiver is not None and not self.run.entering_root and _is_abstract(definition):
             # whoever calls it means the method of a subclass that cannot be seen
             for value in args.all():
-                self.escape(value, Escape.SUBCLASS_METHOD)
-            return self.unseen_call(self.opaque(at, "abstract", args.all()), "abstract")
-        self.entered[definition] = function.file
+                self.run.escape(value, Escape.SUBCLASS_METHOD)
+            return self.run.unseen_call(self.run.opaque(at, "abstract", args.all()), "abstract")
+        self.run.entered[definition] = function.file
         asked = self.asked_for(function, args, receiver) if caller.inside_module else None
         if asked is not None:
             remembered = self.recall(asked, args, at)
             if remembered is not None:
-                self.called[definition] = function.file
+                self.run.called[definition] = function.file
                 return remembered
         frame = self._new_frame(function, receiver, at)
-        saved_grad = self.s.grad
+        saved_grad = self.run.s.grad
         bound = [receiver] if receiver is not None and function.kind is not FunctionKind.STATIC_METHOD else []
         given = Arguments(args.call, [*bound, *args.positional], args.keywords, args.more, args.uncounted)
         self.bind(function, frame, given, at)
         self._set_grad(function)
-        frame.grad = self.s.grad
-        walks = len(self.trace.walks)
+        frame.grad = self.run.s.grad
+        walks = len(self.run.trace.walks)
         if asked is None:
             result = self.run_body(frame, definition)
         else:
             result = self.run_and_remember(asked, args, frame, definition)
         if isinstance(definition, ast.AsyncFunctionDef) and not isinstance(caller.file.parent(at), ast.Await):
-            for walk in self.trace.walks[walks:]:
-                self.walked_later(walk, frame.birth)
+            for walk in self.run.trace.walks[walks:]:
+                self.run.walked_later(walk, frame.birth)
         if not caller.inside_module:
             self._note_left(frame, result)
         result = self._handed_out_again(function, result)
-        frame.end = self.tick()
+        frame.end = self.run.tick()
         if function.caching:
-            self.trace.caching.append((frame.birth, frame.end))
-        if function.grad_mode is not GradSetting.UNSET or self.s.grad is not saved_grad:
+            self.run.trace.caching.append((frame.birth, frame.end))
+        if function.grad_mode is not GradSetting.UNSET or self.run.s.grad is not saved_grad:
             self._leave_grad(function, saved_grad)
         return result
 
@@ -103,71 +103,71 @@ class Functions(Remembering):
         again: bool,
     ) -> Value:
         """What a call gives that goes too deep, or calls ``again`` what is running already."""
-        if self.tired or not again:
-            why = "the budget is spent" if self.tired else "nested too deeply"
-            self.left_out(function.file.path, function.definition, why)
+        if self.run.tired or not again:
+            why = "the budget is spent" if self.run.tired else "nested too deeply"
+            self.run.left_out(function.file.path, function.definition, why)
         if again and not deep and self._computes(function):
             if ends(function) and self._nothing_new(function, args, receiver):
                 # it goes as deep as what it gets does: of what it returns there, the running calls say all
                 self.raises_here = True
                 return NONE
-            return self.unseen_call(self.opaque(at, "unentered", args.all()), "unentered")
+            return self.run.unseen_call(self.run.opaque(at, "unentered", args.all()), "unentered")
         given = [*args.all(), *([] if receiver is None else [receiver]), function]
-        self.escape_all(given, Escape.NOT_ENTERED)
-        return self.unseen_call(self.opaque(at, "unentered", given, of=receiver), "unentered")
+        self.run.escape_all(given, Escape.NOT_ENTERED)
+        return self.run.unseen_call(self.run.opaque(at, "unentered", given, of=receiver), "unentered")
 
     def _computes(self, function: Function) -> bool:
         key = (function.definition, function.cls is not None)
-        if key not in self.computing:
-            self.computing[key] = only_computes(function)
-        return self.computing[key]
+        if key not in self.run.computing:
+            self.run.computing[key] = only_computes(function)
+        return self.run.computing[key]
 
     def _new_frame(self, function: Function, receiver: Value | None, at: ast.AST) -> Frame:
         """The frame of a function that is entered from the running one."""
-        caller, definition = self.frame, function.definition
-        place = self.place(at)
-        frame = Frame(self.new_oid(), function.file, function, place, caller.depth + 1)
+        caller, definition = self.run.frame, function.definition
+        place = self.run.place(at)
+        frame = Frame(self.run.new_oid(), function.file, function, place, caller.depth + 1)
         frame.inside_module = caller.inside_module or (
-            receiver is not None and self.is_module(receiver) and not self.entering_root
+            receiver is not None and self.run.is_module(receiver) and not self.run.entering_root
         )
-        frame.root, self.entering_root = self.entering_root, False
-        if not frame.root and definition not in self.active:
+        frame.root, self.run.entering_root = self.run.entering_root, False
+        if not frame.root and definition not in self.run.active:
             # a function that only calls itself is called by nobody
-            self.called[definition] = function.file
+            self.run.called[definition] = function.file
         frame.receiver = receiver
         frame.module_globals = function.module_globals
-        frame.birth = self.tick()
-        self.trace.frames.append(frame)
+        frame.birth = self.run.tick()
+        self.run.trace.frames.append(frame)
         return frame
 
     def _set_grad(self, function: Function) -> None:
         """Switch gradients as the decorators of a function say, or the framework that calls it."""
         if function.grad_mode is not GradSetting.UNSET:
-            self.s.grad = function.grad_mode.value
+            self.run.s.grad = function.grad_mode.value
         elif (
             function.cls is not None
             and function.cls.family == "lightning"
             and getattr(function.definition, "name", "") in FRAMEWORK_EVALUATION
         ):
-            self.s.grad = False
+            self.run.s.grad = False
 
     def _handed_out_again(self, function: Function, result: Value) -> Value:
         """What a function returns, where something that decorates it may keep it."""
         marker = self.cache_of(function.definition)
         if marker is not None:
             result = self.kept_result(result, marker)
-            self.escape_all([result], Escape.DECORATOR_HANDS_OUT)
+            self.run.escape_all([result], Escape.DECORATOR_HANDS_OUT)
         if function.wrapped:
-            self.escape_all([result], Escape.DECORATOR_KEEPS)
+            self.run.escape_all([result], Escape.DECORATOR_KEEPS)
         return result
 
     def _goes_down(self, function: Function, args: Arguments, receiver: Value | None) -> bool:
         """Whether a function that runs is called within itself for an object, or with a number, that none of its
         running calls has: of both there are only so many."""
         definition = function.definition
-        if self.spent > self.budget // 3 or isinstance(definition, ast.Lambda):
+        if self.run.spent > self.run.budget // 3 or isinstance(definition, ast.Lambda):
             return False
-        running = [frame for frame in self.frame.outward() if frame.definition is definition]
+        running = [frame for frame in self.run.frame.outward() if frame.definition is definition]
         # a constructor has a new object each time
         own = isinstance(receiver, Instance) and getattr(definition, "name", "") != "__init__"
         if own and all(isinstance(f.receiver, Instance) and f.receiver is not receiver for f in running):
@@ -175,7 +175,7 @@ class Functions(Remembering):
         names = [a.arg for a in definition.args.args[receiver is not None :]]
         given = {**dict(zip(names, args.positional, strict=False)), **args.keywords}
         for name, value in given.items():
-            before = [getattr(self.s.peek((f.fid, name)), "value", None) for f in running]
+            before = [getattr(self.run.s.peek((f.fid, name)), "value", None) for f in running]
             if all(type(b) is int for b in before):
                 # the last one is run with a number that is not known: whatever it may give counts
                 number = type(getattr(value, "value", None)) is int and getattr(value, "value", None) not in before
@@ -188,13 +188,13 @@ class Functions(Remembering):
         part of that."""
         if receiver is not None or args.more or not args.all() or isinstance(function.definition, ast.Lambda):
             return False
-        frame = next((frame for frame in self.frame.outward() if frame.definition is function.definition), None)
+        frame = next((frame for frame in self.run.frame.outward() if frame.definition is function.definition), None)
         if frame is None:
             return False
         names = [a.arg for a in function.definition.args.args]
         given = {**dict(zip(names, args.positional, strict=False)), **args.keywords}
         for name, value in given.items():
-            before = self.s.peek((frame.fid, name))
+            before = self.run.s.peek((frame.fid, name))
             alike = isinstance(value, Unknown) and isinstance(before, Unknown) and value.data == before.data
             if value is not before and not (alike and (before.node is None) == (value.node is None)):
                 return False
@@ -204,35 +204,35 @@ class Functions(Remembering):
         """Note the graphs made in a call that has ended which are still there."""
         kept: dict[Key, list[Value]] = {}
         # most calls make no node, and to look through all that was written takes long
-        for owner, name in self.written if self.newest >= frame.birth else ():
+        for owner, name in self.run.written if self.run.newest >= frame.birth else ():
             if owner < frame.fid:
-                content = self.s.peek((owner, name))
+                content = self.run.s.peek((owner, name))
                 values = [v for v in (content if isinstance(content, tuple) else (content,)) if isinstance(v, Value)]
-                if any(node.birth >= frame.birth for node in self.reach(values)):
+                if any(node.birth >= frame.birth for node in self.run.reach(values)):
                     kept[owner, name] = values
         start = _begin(frame)
-        lists = self._lists_of_objects() if any(owner not in self.instances for owner, _ in kept) else {}
+        lists = self._lists_of_objects() if any(owner not in self.run.instances for owner, _ in kept) else {}
         found: list[Value] = [result, *frame.yields]
         for (owner, name), values in kept.items():
-            holder, attribute = (owner, str(name)) if owner in self.instances else lists.get(owner, (0, ""))
+            holder, attribute = (owner, str(name)) if owner in self.run.instances else lists.get(owner, (0, ""))
             if holder <= start:
                 found += values
             else:
-                nodes = (node for node in self.reach(values) if node.birth >= frame.birth)
+                nodes = (node for node in self.run.reach(values) if node.birth >= frame.birth)
                 frame.held[attribute] = (*frame.held.get(attribute, ()), *nodes)
-        if self.newest >= frame.birth:
-            frame.left = tuple(node for node in self.reach(found) if node.birth >= frame.birth)
+        if self.run.newest >= frame.birth:
+            frame.left = tuple(node for node in self.run.reach(found) if node.birth >= frame.birth)
         frame.left_unseen = any(
-            isinstance(o, Unseen) and self.unseen_since.get(o, -1) >= frame.birth
-            for o in self.shadow_of([result, *self.elements(result)])
+            isinstance(o, Unseen) and self.run.unseen_since.get(o, -1) >= frame.birth
+            for o in self.run.shadow_of([result, *self.run.elements(result)])
         )
 
     def _lists_of_objects(self) -> dict[int, tuple[int, str]]:
         """The lists and dicts, by identity, that attributes of objects of the tree hold: the object, and the name."""
         held: dict[int, tuple[int, str]] = {}
-        for (owner, name), content in self.s.cells().items():
-            if owner in self.instances and isinstance(name, str) and isinstance(content, Value):
-                for option in self.options(content):
+        for (owner, name), content in self.run.s.cells().items():
+            if owner in self.run.instances and isinstance(name, str) and isinstance(content, Value):
+                for option in self.run.options(content):
                     if isinstance(option, (Sequence, Mapping)):
                         held[option.oid] = (owner, name)
         return held
@@ -241,33 +241,33 @@ class Functions(Remembering):
         # a statement torch.set_grad_enabled(...) in a callee stays in force; a decorator or context does not
         lightning = function.cls is not None and function.cls.family == "lightning"
         if function.grad_mode is not GradSetting.UNSET or lightning:
-            self.s.grad = saved
+            self.run.s.grad = saved
 
     def instantiate(self, info: ClassInfo, args: Arguments, at: ast.AST) -> Value:
         """``Class(...)``: a new object, its ``__init__`` entered."""
         if any(_acts_unseen(cls) for cls in info.mro()):
             # when Python calls such a method is not followed
-            self.trace.complete = False
+            self.run.trace.complete = False
         if info.family == "function":
-            return self.unknown(info.name)
+            return self.run.unknown(info.name)
         if members := members_of(Class(info)):
             # Phase("train"): one of them
-            return self.one_of(members) or self.unknown(info.name)
+            return self.run.one_of(members) or self.run.unknown(info.name)
         if info.family == "optimizer":
-            return self.make_optimizer(args, at, info)
+            return self.torch.make_optimizer(args, at, info)
         leaf = None
         if info.layer in MODULES_WITH_PARAMETERS:
-            leaf = self.leaf(at, info.layer)
-        made = Instance(self.new_oid(), info, leaf)
-        self.attributes[made.oid] = {}
-        self.instances.add(made.oid)
+            leaf = self.run.leaf(at, info.layer)
+        made = Instance(self.run.new_oid(), info, leaf)
+        self.run.attributes[made.oid] = {}
+        self.run.instances.add(made.oid)
         if info.container and info.container != "record":
-            self.s.set((made.oid, BACKING), self._backing(info, Arguments(), at))
+            self.run.s.set((made.oid, BACKING), self._backing(info, Arguments(), at))
         maker = info.find("__new__")
-        if isinstance(maker, Function) and maker.definition not in self.active:
+        if isinstance(maker, Function) and maker.definition not in self.run.active:
             given = Arguments(args.call, [Class(info), *args.positional], args.keywords, args.more)
             found = self.call_function(maker, given, at)
-            own = [o for o in self.options(found) if isinstance(o, Instance) and info in o.cls.mro()]
+            own = [o for o in self.run.options(found) if isinstance(o, Instance) and info in o.cls.mro()]
             if len(own) != 1:
                 return found
             made = own[0]
@@ -277,19 +277,19 @@ class Functions(Remembering):
         if isinstance(init, Function):
             self.call_function(init, args, at, receiver=made)
         elif info.layer:
-            self.begin_layer(made, args, at)
+            self.torch.begin_layer(made, args, at)
         else:
             self._fill_fields(made, args, at)
-        if info.calls_differently and self.nodes_of(rest := Tuple(tuple(args.all()))):
+        if info.calls_differently and self.run.nodes_of(rest := Tuple(tuple(args.all()))):
             # what a metaclass makes of its arguments is not followed
-            return self.join(made, self.taken(at, rest, info.name))
+            return self.run.join(made, self.run.taken(at, rest, info.name))
         return made
 
     def new_object(self, info: ClassInfo) -> Instance:
         """``object.__new__(cls)``."""
-        made = Instance(self.new_oid(), info)
-        self.attributes[made.oid] = {}
-        self.instances.add(made.oid)
+        made = Instance(self.run.new_oid(), info)
+        self.run.attributes[made.oid] = {}
+        self.run.instances.add(made.oid)
         return made
 
     def _fill_fields(self, made: Instance, args: Arguments, at: ast.AST) -> None:
@@ -297,7 +297,7 @@ class Functions(Remembering):
         something that a base does which cannot be seen."""
         info = made.cls
         if info.container and info.container != "record":
-            self.s.set((made.oid, BACKING), self._backing(info, args, at))
+            self.run.s.set((made.oid, BACKING), self._backing(info, args, at))
             return
         fields = info.fields()
         for name, factory in info.factories.items():
@@ -307,7 +307,7 @@ class Functions(Remembering):
             self.set_attribute(made, name, value, at)
         for name, value in args.keywords.items():
             self.set_attribute(made, name, value, at)
-        self.keep_anywhere(made, [*args.positional[len(fields) :], *args.more], at)
+        self.torch.keep_anywhere(made, [*args.positional[len(fields) :], *args.more], at)
         after = info.find("__post_init__")
         if isinstance(after, Function):
             self.call_function(after, Arguments(), at, receiver=made)

@@ -45,7 +45,7 @@ class Growing(Operators):
             # total, count = total + loss, count + 1
             starred = any(isinstance(e, ast.Starred) for e in (*target.elts, *expression.elts))
             for one, given in zip(target.elts, expression.elts, strict=False) if not starred else ():
-                made = self.values.get(given)
+                made = self.run.values.get(given)
                 if made is not None:
                     self.note_sum(one, given, made)
             return
@@ -71,53 +71,53 @@ class Growing(Operators):
         terms = self._terms(made_of)
         texts = {place_text(target), *also}
         mine = next((t for t in terms if self._factor(t, texts)), None)
-        old = self.values.get(mine) if mine is not None else None
+        old = self.run.values.get(mine) if mine is not None else None
         others = [t for t in terms if t is not mine]
-        added = self.one_of([v for t in others if (v := self.values.get(t)) is not None])
+        added = self.run.one_of([v for t in others if (v := self.run.values.get(t)) is not None])
         if old is None or added is None:
             return
-        parts = tuple(part for t in (*others, *begun) for part in self.parts_of(t))
+        parts = tuple(part for t in (*others, *begun) for part in self.torch.parts_of(t))
         carrier = self.carrier(target)
         alone = alone and isinstance(target, _PLACES[:3])
         known = alone and made_of is expression and isinstance(made_of, ast.BinOp)
-        events = self.trace.accumulations if known else self.trace.growths
-        events.append(Accumulation(self.place(made_of), target, old, added, value, carrier, self.s.grad, parts))
+        events = self.run.trace.accumulations if known else self.run.trace.growths
+        events.append(Accumulation(self.run.place(made_of), target, old, added, value, carrier, self.run.s.grad, parts))
 
     def note_returned(self, expression: ast.expr, value: Value) -> None:
         """``return old + new``: a sum grows where the caller puts it in place of what it gave for ``old``."""
-        call, sum_ = self.frame.call, self._sum_in(expression)
-        if call is None or sum_ is None or not self.nodes_of(value):
+        call, sum_ = self.run.frame.call, self._sum_in(expression)
+        if call is None or sum_ is None or not self.run.nodes_of(value):
             return
         terms = self._terms(sum_)
-        rebound = self.frame.file.once(_rebound, self.frame.definition or sum_)
-        known = [one for one in self.returned_sums.get(call.node, ()) if one.place.frame is self.frame]
+        rebound = self.run.frame.file.once(_rebound, self.run.frame.definition or sum_)
+        known = [one for one in self.run.returned_sums.get(call.node, ()) if one.place.frame is self.run.frame]
         for mine in terms:
-            old = self.values.get(mine)
+            old = self.run.values.get(mine)
             others = [t for t in terms if t is not mine]
-            added = self.one_of([v for t in others if (v := self.values.get(t)) is not None])
+            added = self.run.one_of([v for t in others if (v := self.run.values.get(t)) is not None])
             if old is None or added is None:
                 continue
-            parts = tuple(part for t in others for part in self.parts_of(t))
+            parts = tuple(part for t in others for part in self.torch.parts_of(t))
             known += [
-                Accumulation(self.place(sum_), name, old, added, value, None, self.s.grad, parts)
+                Accumulation(self.run.place(sum_), name, old, added, value, None, self.run.s.grad, parts)
                 for name in ast.walk(mine)
                 if isinstance(name, ast.Name) and self._factor(mine, {name.id}) and name.id not in rebound
             ]
-        self.returned_sums[call.node] = known
+        self.run.returned_sums[call.node] = known
 
     def _note_sum_of_call(self, target: ast.expr, call: ast.Call, texts: set[str]) -> None:
         """``total = add(total, loss)``, where ``add`` returns the sum of both."""
-        for one in self.returned_sums.pop(call, ()):
+        for one in self.run.returned_sums.pop(call, ()):
             assert isinstance(one.target, ast.Name)
             given = given_for(one.place.frame, one.target.id)
             if given is not None and place_text(given) in texts:
-                self.trace.growths.append(replace(one, target=target, carrier=self.carrier(target)))
+                self.run.trace.growths.append(replace(one, target=target, carrier=self.carrier(target)))
 
     def note_entries(self, container: ast.expr, *expressions: ast.expr) -> None:
         """``sums = {**sums, "a": sums["a"] + loss}``: what lies under a name grows, too."""
         for expression in expressions:
             for name, given in self._entries(expression) if _names_a_place(container) else ():
-                value = self.values.get(given)
+                value = self.run.values.get(given)
                 if value is not None:
                     element = ast.copy_location(ast.Subscript(container, name, ast.Load()), given)
                     self.note_sum(element, given, value, alone=False)
@@ -136,9 +136,9 @@ class Growing(Operators):
         for name, given in (pair for e in (*call.args, _by_name(call)) for pair in self._entries(e)):
             if isinstance(name, ast.Constant) and name.value == key.value:
                 target = ast.copy_location(ast.Subscript(call.func.value, name, ast.Load()), given)
-                parts, carrier = tuple(self.parts_of(given)), self.carrier(target)
-                event = Accumulation(self.place(given), target, old, added, new, carrier, self.s.grad, parts)
-                self.trace.growths.append(event)
+                parts, carrier = tuple(self.torch.parts_of(given)), self.carrier(target)
+                event = Accumulation(self.run.place(given), target, old, added, new, carrier, self.run.s.grad, parts)
+                self.run.trace.growths.append(event)
 
     def _entries(self, expression: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
         """The names and values in what a dict is filled from, as far as they stand there."""
@@ -153,7 +153,7 @@ class Growing(Operators):
             return [*self._entries(expression.left), *self._entries(expression.right)]
         if not isinstance(expression, ast.Call):
             return []
-        path = self.trace.called.get(expression, "")
+        path = self.run.trace.called.get(expression, "")
         given = expression.args
         if path == "builtins.zip" and all(isinstance(a, (ast.List, ast.Tuple)) for a in given) and len(given) == 2:
             return list(zip(given[0].elts, given[1].elts, strict=False))  # type: ignore[attr-defined]
@@ -166,7 +166,7 @@ class Growing(Operators):
         sum_ = made.elt if isinstance(made, ast.ListComp) else made.value
         if len(made.generators) == 1:
             # each by itself, as it is read later
-            sums = Join(tuple(self.elements(value)))
+            sums = Join(tuple(self.run.elements(value)))
             self.note_sum(target, sum_, sums, self._elements_in_turns(target, made.generators[0]), alone=False)
 
     def _elements_in_turns(self, target: ast.expr, turns: ast.comprehension) -> set[str]:
@@ -178,7 +178,7 @@ class Growing(Operators):
             found.add(ast.unparse(variables))
         if not isinstance(through, ast.Call) or not isinstance(variables, ast.Tuple):
             return found
-        path, method = self.trace.called.get(through, ""), through.func
+        path, method = self.run.trace.called.get(through, ""), through.func
         if path == "builtins.zip" and len(through.args) == len(variables.elts):
             pairs = zip(through.args, variables.elts, strict=True)
             return found | {ast.unparse(variable) for given, variable in pairs if ast.unparse(given) == text}
@@ -196,11 +196,11 @@ class Growing(Operators):
         while isinstance(target, ast.Call) and isinstance(target.func, ast.Attribute) and target.func.attr in _SCALED:
             target = target.func.value
         given = call.args[0]
-        added = self.values.get(given)
+        added = self.run.values.get(given)
         if isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)) and added is not None:
-            parts, carrier = tuple(self.parts_of(given)), self.carrier(target)
-            self.trace.growths.append(
-                Accumulation(self.place(call), target, old, added, new, carrier, self.s.grad, parts)
+            parts, carrier = tuple(self.torch.parts_of(given)), self.carrier(target)
+            self.run.trace.growths.append(
+                Accumulation(self.run.place(call), target, old, added, new, carrier, self.run.s.grad, parts)
             )
 
     def note_growth(self, target: ast.expr, expression: ast.expr, value: Value) -> None:
@@ -210,7 +210,7 @@ class Growing(Operators):
             parts = self.parts_of_container(expression)
             more = [part for part in parts if place_text(part) != text]
             if len(more) < len(parts):
-                self.note_grown(value, more)
+                self.torch.note_grown(value, more)
 
     def note_rebound(self, target: ast.expr, expression: ast.expr, value: Value) -> None:
         """The same of what is set by a function, as ``setattr`` does."""
@@ -238,7 +238,7 @@ class Growing(Operators):
         return [expression]
 
     def _parts_of_call(self, call: ast.Call) -> list[ast.expr]:
-        path = self.trace.called.get(call, "")
+        path = self.run.trace.called.get(call, "")
         given = [*call.args, *(k.value for k in call.keywords if k.arg is None)]
         if path in _REMADE:
             if path == "builtins.dict":
@@ -254,7 +254,7 @@ class Growing(Operators):
     def carrier(self, target: ast.expr) -> Carrier | None:
         """What a target names, for blame."""
         if isinstance(target, ast.Name):
-            frame = self.frame
+            frame = self.run.frame
             if frame.function is None or target.id in frame.globals:
                 return Carrier(CarrierKind.GLOBAL, frame.module_globals, target.id)
             return Carrier(CarrierKind.LOCAL, frame.fid, target.id)
@@ -280,7 +280,7 @@ class Growing(Operators):
         return expression if added or self._summands(expression) else None
 
     def _is_plain(self, expression: ast.expr) -> bool:
-        return isinstance(self.values.get(expression), (Const, Plain))
+        return isinstance(self.run.values.get(expression), (Const, Plain))
 
     def _terms(self, expression: ast.expr) -> list[ast.expr]:
         terms: list[ast.expr] = [expression]
@@ -292,7 +292,7 @@ class Growing(Operators):
         """What a call adds up, if it is one that does: ``torch.add(total, loss)``, ``sum([total, loss])``."""
         if not isinstance(expression, ast.Call) or not expression.args:
             return []
-        path = self.trace.called.get(expression, "")
+        path = self.run.trace.called.get(expression, "")
         first = expression.args[0]
         if path == "builtins.sum" and len(expression.args) == 1 and isinstance(first, (ast.List, ast.Tuple)):
             return [] if any(isinstance(e, ast.Starred) for e in first.elts) else first.elts
@@ -300,7 +300,7 @@ class Growing(Operators):
             return expression.args[:2]
         method = expression.func
         if isinstance(method, ast.Attribute) and method.attr in _OF_TENSORS:
-            return [method.value, first] if isinstance(self.values.get(method.value), Tensor) else []
+            return [method.value, first] if isinstance(self.run.values.get(method.value), Tensor) else []
         return []
 
     def _factor(self, term: ast.expr, texts: set[str]) -> bool:
@@ -308,7 +308,7 @@ class Growing(Operators):
         if isinstance(term, ast.BinOp) and isinstance(term.op, (ast.Mult, ast.Div)):
             return self._factor(term.left, texts) or (isinstance(term.op, ast.Mult) and self._factor(term.right, texts))
         scaled = isinstance(term, ast.Call) and isinstance(term.func, ast.Attribute) and term.func.attr in _SCALED
-        if scaled and isinstance(self.values.get(term.func.value), Tensor):  # type: ignore[attr-defined]
+        if scaled and isinstance(self.run.values.get(term.func.value), Tensor):  # type: ignore[attr-defined]
             return self._factor(term.func.value, texts)  # type: ignore[attr-defined]
         return place_text(term) in texts
 

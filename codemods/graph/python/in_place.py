@@ -32,22 +32,22 @@ class InPlace(Definitions):
             return
         self._altered(name, receiver, args, function)
         self.note_added(function, receiver, args.call, result)
-        if name in ("requires_grad_",) and self.nodes_of(receiver):
+        if name in ("requires_grad_",) and self.run.nodes_of(receiver):
             return
         if name == "requires_grad_" and isinstance(receiver, (Tensor, Unknown)) and isinstance(result, Tensor):
-            self.asked(receiver, result, function)
+            self.run.asked(receiver, result, function)
         if name == "detach_":
             # by whatever name: this may be what a turn of a loop put into a list or dict
-            self.forget_turns()
+            self.torch.forget_turns()
         if name == "detach_" and isinstance(receiver, (Tensor, Unknown)) and receiver.node is not None:
-            self.replace_everywhere(receiver, result)
+            self.run.replace_everywhere(receiver, result)
         target = function.value
-        if self.s.grad is False and name != "detach_":
+        if self.run.s.grad is False and name != "detach_":
             # its values change, not its history
             if isinstance(target, ast.Attribute) and target.attr == "data":
-                self.mark(Marked.DATA_WRITTEN, function)
+                self.run.mark(Marked.DATA_WRITTEN, function)
             return
-        if any(self.nodes_of(value) for value in args.all()):
+        if any(self.run.nodes_of(value) for value in args.all()):
             self._written_into(function, receiver, result)
         several = isinstance(receiver, Join) and self._are_tensors(receiver) and self._are_tensors(result)
         if several or (isinstance(receiver, (Tensor, Unknown)) and isinstance(result, Tensor)):
@@ -55,14 +55,14 @@ class InPlace(Definitions):
 
     def _written_into(self, function: ast.Attribute, receiver: Value, result: Value) -> None:
         """Give every tensor that shares memory with ``receiver`` the graph of the value written there."""
-        for option in self.options(receiver):
+        for option in self.run.options(receiver):
             if isinstance(option, Tensor) and isinstance(result, Tensor):
-                self.write_through(option, result, function)
-            elif isinstance(option, Unknown) and option.node is None and not self.is_module(option):
-                option.node = self.node(
-                    function, NodeKind.CALL, self.nodes_of(result), certain=False, label=function.attr
+                self.run.write_through(option, result, function)
+            elif isinstance(option, Unknown) and option.node is None and not self.run.is_module(option):
+                option.node = self.run.node(
+                    function, NodeKind.CALL, self.run.nodes_of(result), certain=False, label=function.attr
                 )
-                self.put_into(option, "[]", result)
+                self.run.put_into(option, "[]", result)
 
     def _rebound(self, target: ast.expr, receiver: Value, result: Value, at: ast.AST) -> None:
         """Bind what a tensor has become to the expression that it is written as."""
@@ -70,22 +70,22 @@ class InPlace(Definitions):
             result = replace(result, aliases=receiver.aliases)
         if isinstance(target, ast.Attribute) and target.attr in ("data", "grad"):
             if target.attr == "data":
-                self.mark(Marked.DATA_WRITTEN, at)
+                self.run.mark(Marked.DATA_WRITTEN, at)
         elif isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)) and (
             # a frozen parameter with other values is the same parameter
-            self.nodes_of(result) or self.holder(target) is None
+            self.run.nodes_of(result) or self.run.holder(target) is None
         ):
             self.assign(target, result, None)
 
     def _are_tensors(self, value: Value) -> bool:
         """Whether all that a value may be can be changed in place as a tensor is."""
-        options = self.options(value)
+        options = self.run.options(value)
         return all(isinstance(o, (Tensor, Unknown)) for o in options) and any(isinstance(o, Tensor) for o in options)
 
     def _altered(self, name: str, receiver: Value, args: Arguments, at: ast.AST) -> None:
         if name == "requires_grad_":
-            self.alter(receiver, Altered.REQUIRES_GRAD, at)
+            self.run.alter(receiver, Altered.REQUIRES_GRAD, at)
         elif name.removesuffix("_") in CHANGES_SHAPE:
-            self.alter(receiver, Altered.SHAPE, at)
+            self.run.alter(receiver, Altered.SHAPE, at)
         elif name not in ("share_memory_", "detach_"):
-            self.write(receiver, args.all(), at)
+            self.run.write(receiver, args.all(), at)

@@ -55,101 +55,105 @@ class Items(Namespaces):
     def get_item(self, container: Value, key: Value, at: ast.AST) -> Value:
         """``container[key]``."""
         read = _READ.get(container.__class__)
-        return read(self, container, key, at) if read is not None else self.taken(at, container)
+        return read(self, container, key, at) if read is not None else self.run.taken(at, container)
 
     def _item_of_each(self, container: Join, key: Value, at: ast.AST) -> Value:
         options = [o for o in container.options if not (isinstance(o, Const) and o.value is None)]
         # where it is an empty list, or a dict without that key, this raises
         options = [o for o in options if not (self._is_empty_list(o) or self._has_no(o, key))] or options
         found = [self.get_item(o, key, at) for o in options]
-        result = self.one_of(found)
-        return result if result is not None else self.lost()
+        result = self.run.one_of(found)
+        return result if result is not None else self.run.lost()
 
     def _item_of_tuple(self, container: Tuple, key: Value, at: ast.AST) -> Value:
         place = _place(key, len(container.items))
         if place is not None:
             return container.items[place]
-        return self.one_of(list(container.items)) or self.lost()
+        return self.run.one_of(list(container.items)) or self.run.lost()
 
     def _item_of_module(self, container: Module, key: Value, at: ast.AST) -> Value:
-        part = self.named_part(container, key.value) if isinstance(key, Const) else None
+        part = self.torch.named_part(container, key.value) if isinstance(key, Const) else None
         if part is not None:
             return part
         if container.name:
             return self._item_of_list(container, key, at)
         # a part of a module that cannot be seen
-        return self.taken(at, container) if container.leaf is None else Module(self.new_oid(), "", container.leaf)
+        return (
+            self.run.taken(at, container) if container.leaf is None else Module(self.run.new_oid(), "", container.leaf)
+        )
 
     def _item_of_list(self, container: Sequence | Module, key: Value, at: ast.AST) -> Value:
-        items = self.s.get((container.oid, ITEMS)) or ()
-        rest = self.s.get((container.oid, REST))
+        items = self.run.s.get((container.oid, ITEMS)) or ()
+        rest = self.run.s.get((container.oid, REST))
         place = _place(key, len(items))
-        if place is not None and rest is None and container.oid not in self.displaced:
+        if place is not None and rest is None and container.oid not in self.run.displaced:
             value = items[place]
         elif isinstance(key, Plain) and self._counts_to(container, key, items):
             value = self._item_in_turn(container, key, items, rest)
         else:
-            value = self.one_of([*items, *([rest] if rest is not None else [])])
+            value = self.run.one_of([*items, *([rest] if rest is not None else [])])
         if not isinstance(value, Value):
-            return self.lost()
-        self.read(value, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
+            return self.run.lost()
+        self.run.read(value, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
         return value
 
     def _counts_to(self, container: Sequence | Module, key: Plain, items: tuple[Value, ...]) -> bool:
         """Whether a loop counts to one of ``items``, of which it is known where each lies, and that it is no number or
         None that only holds a place."""
-        known = key.turn is not None and key.turn < len(items) and container.oid not in self.displaced
-        return known and not any(isinstance(o, (Const, Plain)) for item in items for o in self.options(item))
+        known = key.turn is not None and key.turn < len(items) and container.oid not in self.run.displaced
+        return known and not any(isinstance(o, (Const, Plain)) for item in items for o in self.run.options(item))
 
     def _item_in_turn(
         self, container: Sequence | Module, key: Plain, items: tuple[Value, ...], rest: Value | None
     ) -> Value | None:
         """What lies where a loop counts to: what an earlier turn of the same number put there, else one of those that
         it may come to."""
-        turn, known = key.turn or 0, self.put_in_turns(container, key)
+        turn, known = key.turn or 0, self.torch.put_in_turns(container, key)
         if turn < len(known) and known[turn] is not None:
             return known[turn]
         if rest is not None:
-            return self.one_of([*items, rest])
+            return self.run.one_of([*items, rest])
         # the last turn that is run stands for those behind it
-        return items[0] if turn == 0 else self.one_of([*items[turn:]])
+        return items[0] if turn == 0 else self.run.one_of([*items[turn:]])
 
     def _set_in_turn(self, container: Sequence, key: Plain, items: tuple[Value, ...], value: Value) -> None:
         """Put a value where a loop counts to: it may end before it comes to what lies behind the first."""
-        turn, known = key.turn or 0, self.put_in_turns(container, key)
-        changed = (*items[:turn], *(self.join(item, value) for item in items[turn:])) if turn else (value, *items[1:])
-        self.s.set((container.oid, ITEMS), changed)
-        self.keep_turns(container, key, known, value)
+        turn, known = key.turn or 0, self.torch.put_in_turns(container, key)
+        changed = (
+            (*items[:turn], *(self.run.join(item, value) for item in items[turn:])) if turn else (value, *items[1:])
+        )
+        self.run.s.set((container.oid, ITEMS), changed)
+        self.torch.keep_turns(container, key, known, value)
 
     def _item_of_dict(self, container: Mapping, key: Value, at: ast.AST) -> Value:
         self.fill_registry(container.oid)
         value = self.under(container, key)
         if value is None:
-            factory = self.s.get((container.oid, "factory"))
+            factory = self.run.s.get((container.oid, "factory"))
             if factory is not None:
                 value = self.call_value(factory, Arguments(), at)
-                self.put_item(container, key, value)
+                self.torch.put_item(container, key, value)
         if not isinstance(value, Value):
-            return self.lost()
-        self.read(value, Carrier(CarrierKind.ELEMENT, container.oid, str(getattr(key, "value", ""))), at)
+            return self.run.lost()
+        self.run.read(value, Carrier(CarrierKind.ELEMENT, container.oid, str(getattr(key, "value", ""))), at)
         return value
 
     def under(self, container: Mapping, key: Value) -> Value | None:
         """What a dict may hold under a key; None if nothing."""
         if not isinstance(key, Const):
-            known = self.put_in_turns(container, key)
+            known = self.torch.put_in_turns(container, key)
             turn = key.turn if isinstance(key, Plain) and key.turn is not None else len(known)
-            return (known[turn] if turn < len(known) else None) or self.one_of(self.elements(container))
-        value: Value | None = self.s.get((container.oid, ("key", key.value)))
-        rest = self.s.get((container.oid, REST))
+            return (known[turn] if turn < len(known) else None) or self.run.one_of(self.run.elements(container))
+        value: Value | None = self.run.s.get((container.oid, ("key", key.value)))
+        rest = self.run.s.get((container.oid, REST))
         if isinstance(rest, Value):
             # under a key that was not seen: perhaps this one
-            return self.join(value, rest) if isinstance(value, Value) else rest
+            return self.run.join(value, rest) if isinstance(value, Value) else rest
         return value
 
     def _item_of_unknown(self, container: Unknown, key: Value, at: ast.AST) -> Value:
         if container.node is not None:
-            return self.unknown("item", self.part(at, container, "item"))
+            return self.run.unknown("item", self.run.part(at, container, "item"))
         name = f"[{key.value!r}]" if isinstance(key, Const) else "[]"
         return self.unknown_attribute(container, name, at)
 
@@ -157,19 +161,19 @@ class Items(Namespaces):
         member = container.cls.find("__getitem__")
         if isinstance(member, Function):
             return self.call_function(member, Arguments(None, [key]), at, receiver=container)
-        inner = self.contained(container)
+        inner = self.run.contained(container)
         if inner is not None:
             return self._item_of_derived(container, inner, key, at)
-        if container.cls.layer in MODULE_CONTAINERS and (layer := self.layer_of(container)) is not None:
+        if container.cls.layer in MODULE_CONTAINERS and (layer := self.torch.layer_of(container)) is not None:
             return self.get_item(layer, key, at)
-        items = self.s.get((container.oid, ITEMS))
+        items = self.run.s.get((container.oid, ITEMS))
         if items:
-            return self.one_of(list(items)) or self.unknown("item")
-        return self.taken(at, container)
+            return self.run.one_of(list(items)) or self.run.unknown("item")
+        return self.run.taken(at, container)
 
     def _item_of_library(self, container: Library, key: Value, at: ast.AST) -> Value:
         if not container.path.endswith(".__dict__"):
-            return self.taken(at, container)
+            return self.run.taken(at, container)
         name = key.value if isinstance(key, Const) else SOME
         return Library(f"{container.path.removesuffix('__dict__')}{name}")
 
@@ -179,7 +183,7 @@ class Items(Namespaces):
             return self.call_function(member, Arguments(None, [key]), at, receiver=container)
         members = members_of(container)
         named = container.info.find(str(key.value)) if isinstance(key, Const) else None
-        return named if named is not None and named in members else self.one_of(members) or container
+        return named if named is not None and named in members else self.run.one_of(members) or container
 
     def _item_of_plain(self, container: Const | Plain, key: Value, at: ast.AST) -> Value:
         return NUMBER if not (isinstance(container, Plain) and container.kind is PlainKind.ARRAY) else ARRAY
@@ -187,11 +191,13 @@ class Items(Namespaces):
     def _item_of_derived(self, container: Instance, inner: Value, key: Value, at: ast.AST) -> Value:
         """An item of an object of a class derived from a container: it lies there, or ``__missing__`` makes it."""
         missing = container.cls.find("__missing__")
-        there = isinstance(inner, Mapping) and isinstance(key, Const) and self.s.get((inner.oid, ("key", key.value)))
+        there = (
+            isinstance(inner, Mapping) and isinstance(key, Const) and self.run.s.get((inner.oid, ("key", key.value)))
+        )
         if isinstance(there, Value) or not isinstance(missing, Function):
             return self.get_item(inner, key, at)
         made = self.call_function(missing, Arguments(None, [key]), at, receiver=container)
-        return self.join(self.get_item(inner, key, at), made) if self.elements(inner) else made
+        return self.run.join(self.get_item(inner, key, at), made) if self.run.elements(inner) else made
 
     def _has_no(self, value: Value, key: Value) -> bool:
         """Whether it is a dict that surely has nothing under a key."""
@@ -199,15 +205,15 @@ class Items(Namespaces):
             isinstance(value, Mapping)
             and isinstance(key, Const)
             and self.under(value, key) is None
-            and self.s.get((value.oid, "factory")) is None
+            and self.run.s.get((value.oid, "factory")) is None
         )
 
     def _is_empty_list(self, value: Value) -> bool:
         return (
             isinstance(value, Sequence)
             and value.kind is SequenceKind.LIST
-            and self.s.get((value.oid, ITEMS)) == ()
-            and self.s.get((value.oid, REST)) is None
+            and self.run.s.get((value.oid, ITEMS)) == ()
+            and self.run.s.get((value.oid, REST)) is None
         )
 
     def set_item(self, container: Value, key: Value, value: Value, at: ast.AST, expression: ast.expr | None) -> None:
@@ -217,10 +223,10 @@ class Items(Namespaces):
             write(self, container, key, value, at, expression)
         elif isinstance(container, Plain) and container.kind is PlainKind.ARRAY:
             # an array of objects
-            self.escape(value, Escape.INTO_ARRAY)
+            self.run.escape(value, Escape.INTO_ARRAY)
         elif isinstance(container, (Library, Parameters)):
             # an object of a module that cannot be seen; a list of parameters, in which another value takes a place
-            self.escape(value, Escape.STORED_UNSEEN)
+            self.run.escape(value, Escape.STORED_UNSEEN)
 
     def _set_in_each(self, container: Join, key: Value, value: Value, at: ast.AST, expression: ast.expr | None) -> None:
         for option in container.options:
@@ -230,49 +236,49 @@ class Items(Namespaces):
     def _set_in_dict(
         self, container: Mapping, key: Value, value: Value, at: ast.AST, expression: ast.expr | None
     ) -> None:
-        self.stored(value, Carrier(CarrierKind.ELEMENT, container.oid, str(getattr(key, "value", ""))), at)
-        self.put_item(container, key, value)
+        self.run.stored(value, Carrier(CarrierKind.ELEMENT, container.oid, str(getattr(key, "value", ""))), at)
+        self.torch.put_item(container, key, value)
         named = isinstance(key, Const) and isinstance(key.value, str)
-        self.note_storing(container, expression, value, NAMED if named else "[]", at)
+        self.torch.note_storing(container, expression, value, NAMED if named else "[]", at)
 
     def _set_in_list(
         self, container: Sequence, key: Value, value: Value, at: ast.AST, expression: ast.expr | None
     ) -> None:
         if isinstance(at, ast.Subscript) and isinstance(at.slice, ast.Slice):
             # c[1:2] = values
-            value = self.one_of(self.elements(value)) or value
-        self.stored(value, Carrier(CarrierKind.ELEMENT, container.oid, str(getattr(key, "value", ""))), at)
-        items = self.s.get((container.oid, ITEMS)) or ()
+            value = self.run.one_of(self.run.elements(value)) or value
+        self.run.stored(value, Carrier(CarrierKind.ELEMENT, container.oid, str(getattr(key, "value", ""))), at)
+        items = self.run.s.get((container.oid, ITEMS)) or ()
         place = _place(key, len(items))
         if place is not None:
             changed = list(items)
             changed[place] = value
-            self.s.set((container.oid, ITEMS), tuple(changed))
+            self.run.s.set((container.oid, ITEMS), tuple(changed))
         elif isinstance(key, Plain) and self._counts_to(container, key, items):
             self._set_in_turn(container, key, items, value)
         elif isinstance(key, Plain) and key.turn is not None and all(isinstance(i, (Const, Plain)) for i in items):
             # each turn of the loop comes to its own place, where nothing lay
-            rest = self.s.get((container.oid, REST))
-            self.s.set((container.oid, REST), value if rest is None else self.join(rest, value))
+            rest = self.run.s.get((container.oid, REST))
+            self.run.s.set((container.oid, REST), value if rest is None else self.run.join(rest, value))
         else:
             self.mix(container, value)
-        self.note_storing(container, expression, value, "[]", at)
+        self.torch.note_storing(container, expression, value, "[]", at)
 
     def mix(self, container: Sequence, *more: Value) -> None:
         """Put ``more`` among the elements of a list: from here on each of them may lie at any place."""
-        one = self.one_of([*self.elements(container), *more])
+        one = self.run.one_of([*self.run.elements(container), *more])
         if one is not None:
-            items, rest = self.s.get((container.oid, ITEMS)) or (), self.s.get((container.oid, REST))
+            items, rest = self.run.s.get((container.oid, ITEMS)) or (), self.run.s.get((container.oid, REST))
             # what is put in is there for certain, wherever it lies
-            added = self.one_of([*([rest] if isinstance(rest, Value) else []), *more])
-            self.s.set((container.oid, ITEMS), (one,) * len(items))
-            self.s.set((container.oid, REST), added or one)
+            added = self.run.one_of([*([rest] if isinstance(rest, Value) else []), *more])
+            self.run.s.set((container.oid, ITEMS), (one,) * len(items))
+            self.run.s.set((container.oid, REST), added or one)
 
     def _set_in_object(
         self, container: Instance, key: Value, value: Value, at: ast.AST, expression: ast.expr | None
     ) -> None:
         member = container.cls.find("__setitem__")
-        inner = self.contained(container)
+        inner = self.run.contained(container)
         if isinstance(member, Function):
             self.call_function(member, Arguments(None, [key, value]), at, receiver=container)
         elif inner is not None:
@@ -291,25 +297,27 @@ class Items(Namespaces):
     ) -> None:
         # an element of something unseen: later reads of it may find this value
         name = f"[{key.value!r}]" if isinstance(key, Const) else "[]"
-        old = self.s.get((container.oid, name))
-        joined = value if old is None or isinstance(key, Const) else self.join(old, value)
-        self.put_into(container, name, joined)
-        self.stored(value, Carrier(CarrierKind.ELEMENT, container.oid, name), at)
+        old = self.run.s.get((container.oid, name))
+        joined = value if old is None or isinstance(key, Const) else self.run.join(old, value)
+        self.run.put_into(container, name, joined)
+        self.run.stored(value, Carrier(CarrierKind.ELEMENT, container.oid, name), at)
         if not container.data:
-            for node in self.nodes_of(value):
-                node.uses.append(Use(UseKind.STORED_UNSEEN, self.place(at), "[]"))
+            for node in self.run.nodes_of(value):
+                node.uses.append(Use(UseKind.STORED_UNSEEN, self.run.place(at), "[]"))
         if expression is not None:
-            self.trace.storings.append(Storing(self.place(at), container, expression, value, "[]", self.s.grad))
+            self.run.trace.storings.append(
+                Storing(self.run.place(at), container, expression, value, "[]", self.run.s.grad)
+            )
 
     def _put_part(self, modules: Module, key: Value, value: Value) -> None:
         """``modules[key] = value`` of a ``ModuleList`` or ``ModuleDict``: replaces one, or adds one."""
-        items = list(self.s.get((modules.oid, ITEMS)) or ())
+        items = list(self.run.s.get((modules.oid, ITEMS)) or ())
         place = _place(key, len(items))
         if place is not None:
             items[place] = value
-            self.s.set((modules.oid, ITEMS), tuple(items))
+            self.run.s.set((modules.oid, ITEMS), tuple(items))
         else:
-            self.put_named(modules, key, value)
+            self.torch.put_named(modules, key, value)
 
 
 def _place(key: Value, count: int) -> int | None:
@@ -324,7 +332,7 @@ _READ: dict[type[Value], Callable[[Items, Any, Value, ast.AST], Value]] = {
     Module: Items._item_of_module,
     Sequence: Items._item_of_list,
     Mapping: Items._item_of_dict,
-    Tensor: lambda self, container, key, at: self.tensor_op(at, "getitem", [container], saves=False),
+    Tensor: lambda self, container, key, at: self.run.tensor_op(at, "getitem", [container], saves=False),
     Unknown: Items._item_of_unknown,
     Instance: Items._item_of_object,
     Namespace: Items.named_item,

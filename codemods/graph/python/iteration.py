@@ -58,9 +58,9 @@ class Iteration(AttributeWrites):
         if isinstance(value, Class):
             return 0 < len(members_of(value)) <= _TOLD_APART
         if isinstance(value, Sequence):
-            few = len(self.s.get((value.oid, ITEMS)) or ()) <= _TOLD_APART
-            known = value.oid not in self.uncounted and value.oid not in self.repeated
-            listed = value.kind is not SequenceKind.GENERATOR and self.s.get((value.oid, REST)) is None
+            few = len(self.run.s.get((value.oid, ITEMS)) or ()) <= _TOLD_APART
+            known = value.oid not in self.run.uncounted and value.oid not in self.run.repeated
+            listed = value.kind is not SequenceKind.GENERATOR and self.run.s.get((value.oid, REST)) is None
             return few and known and listed
         return isinstance(value, Const) and value.value is None
 
@@ -68,14 +68,14 @@ class Iteration(AttributeWrites):
         """``made`` out of ``sources``: known as they are, and what is put in may come out turns later."""
         for source in sources:
             if not self.is_counted(source):
-                self.uncounted.add(made.oid)
-            if isinstance(source, Sequence) and source.oid in self.repeated:
-                self.repeated.add(made.oid)
+                self.run.uncounted.add(made.oid)
+            if isinstance(source, Sequence) and source.oid in self.run.repeated:
+                self.run.repeated.add(made.oid)
         return made
 
     def _turns_of_list(self, value: Sequence, at: ast.AST) -> list[Value]:
-        items = list(self.s.get((value.oid, ITEMS)) or ())
-        rest = self.s.get((value.oid, REST))
+        items = list(self.run.s.get((value.oid, ITEMS)) or ())
+        rest = self.run.s.get((value.oid, REST))
         if value.kind is SequenceKind.TURNS and len(items) == 2:
             return items
         if value.kind is SequenceKind.MODULES:
@@ -83,15 +83,15 @@ class Iteration(AttributeWrites):
         if rest is not None:
             items += [rest, rest]
         for item in items:
-            self.read(item, Carrier(CarrierKind.ELEMENT, value.oid, ""), at)
+            self.run.read(item, Carrier(CarrierKind.ELEMENT, value.oid, ""), at)
         return self._two(items)
 
     def _turns_of_dict(self, value: Mapping, at: ast.AST) -> list[Value]:
-        keys = [k for k in self.mapping_keys(value) if self.s.get((value.oid, k)) is not None]
+        keys = [k for k in self.run.mapping_keys(value) if self.run.s.get((value.oid, k)) is not None]
         found: list[Value] = [Const(k[1]) for k in keys if isinstance(k, tuple)]
-        if isinstance(tensors := self.s.get((value.oid, KEYS)), Value):
+        if isinstance(tensors := self.run.s.get((value.oid, KEYS)), Value):
             return [tensors, tensors]
-        return self._two(found) if found else [self.unknown("key", data=True)] * 2
+        return self._two(found) if found else [self.run.unknown("key", data=True)] * 2
 
     def _turns_of_each(self, value: Join, at: ast.AST) -> list[Value]:
         per_option = [self.iterate(o, at) for o in value.options if not isinstance(o, (Const,))]
@@ -101,7 +101,7 @@ class Iteration(AttributeWrites):
             joined: Value | None = None
             for turns in per_option:
                 item = turns[min(i, len(turns) - 1)]
-                joined = item if joined is None else self.join(joined, item)
+                joined = item if joined is None else self.run.join(joined, item)
             assert joined is not None
             result.append(joined)
         return result
@@ -111,11 +111,11 @@ class Iteration(AttributeWrites):
             return [TEXT, TEXT]
         if value.name not in ("ModuleList", "Sequential", "ParameterList"):
             return [Tensor(None), Tensor(None)]
-        items = list(self.s.get((value.oid, ITEMS)) or ())
-        rest = self.s.get((value.oid, REST))
+        items = list(self.run.s.get((value.oid, ITEMS)) or ())
+        rest = self.run.s.get((value.oid, REST))
         if not items and rest is None:
             # filled in a way that was not followed
-            return [self.lost("layer", UnseenKind.CALL), self.lost("layer", UnseenKind.CALL)]
+            return [self.run.lost("layer", UnseenKind.CALL), self.run.lost("layer", UnseenKind.CALL)]
         return self._two([*items, *([rest, rest] if rest is not None else [])])
 
     def _turns_of_parameters(self, value: Parameters, at: ast.AST) -> list[Value]:
@@ -134,7 +134,7 @@ class Iteration(AttributeWrites):
         """The number of a turn of what is gone through at ``at``, the same whenever that is; or what an ``owner`` of
         parameters calls that of the turn."""
         kind = PlainKind.TEXT if owner else PlainKind.NUMBER
-        return self.counts.setdefault((at, owner, turn), Plain(kind, turn=turn, counts=(at, owner)))
+        return self.run.counts.setdefault((at, owner, turn), Plain(kind, turn=turn, counts=(at, owner)))
 
     def _turns_of_const(self, value: Const, at: ast.AST) -> list[Value]:
         if isinstance(value.value, str) and len(value.value) >= 1:
@@ -142,22 +142,22 @@ class Iteration(AttributeWrites):
         return [NUMBER, NUMBER]
 
     def _turns_of_call(self, value: Method | Partial, at: ast.AST) -> list[Value]:
-        return [self.taken(at, value), self.taken(at, value)]
+        return [self.run.taken(at, value), self.run.taken(at, value)]
 
     def _turns_of_tensor(self, value: Tensor, at: ast.AST) -> list[Value]:
         if value.node is None:
             return [Tensor(None, index=value.index, shadow=value.shadow, aliases=value.aliases)] * 2
-        return [self.sharing(value, self.tensor_op(at, "getitem", [value], saves=False)) for _ in range(2)]
+        return [self.run.sharing(value, self.run.tensor_op(at, "getitem", [value], saves=False)) for _ in range(2)]
 
     def _turns_of_unknown(self, value: Unknown, at: ast.AST) -> list[Value]:
         if value.node is not None:
-            return [self.unknown("item", self.part(at, value, "item")) for _ in range(2)]
-        stored = self.s.get((value.oid, "[]"))
+            return [self.run.unknown("item", self.run.part(at, value, "item")) for _ in range(2)]
+        stored = self.run.s.get((value.oid, "[]"))
         if isinstance(stored, Value):
             return [stored, stored]
-        if self.held_in([value]):
-            return [self.taken(at, value), self.taken(at, value)]
-        first, second = self.unknown("item", data=True), self.unknown("item", data=True)
+        if self.run.held_in([value]):
+            return [self.run.taken(at, value), self.run.taken(at, value)]
+        first, second = self.run.unknown("item", data=True), self.run.unknown("item", data=True)
         # an argument that is gone through is a loader most often; what an unseen call made need not be
         first.shadow = tuple(o for o in value.shadow if isinstance(o, Unseen) and o.kind is UnseenKind.CALL)
         second.shadow = first.shadow
@@ -167,7 +167,7 @@ class Iteration(AttributeWrites):
         return self._two(members_of(value)) or [Tensor(None), Tensor(None)]
 
     def _turns_of_name(self, value: Library | TreeModule, at: ast.AST) -> list[Value]:
-        return [self.unknown("item", data=True), self.unknown("item", data=True)]
+        return [self.run.unknown("item", data=True), self.run.unknown("item", data=True)]
 
     def _turns_of_object(self, value: Instance, at: ast.AST) -> list[Value]:
         for name in ("__iter__", "__next__", "__getitem__"):
@@ -185,25 +185,25 @@ class Iteration(AttributeWrites):
                         return [item, item]
                     return [self.handed_out(turned, at)] * 2
                 return self.iterate(got, at)
-        inner = self.contained(value)
+        inner = self.run.contained(value)
         if inner is None and value.cls.layer in MODULE_CONTAINERS:
-            inner = self.layer_of(value)
+            inner = self.torch.layer_of(value)
         if inner is not None:
             return self.iterate(inner, at)
-        items = self.s.get((value.oid, ITEMS))
+        items = self.run.s.get((value.oid, ITEMS))
         if items:
             return self._two(list(items))
         return [self.handed_out(value, at), self.handed_out(value, at)]
 
     def handed_out(self, value: Value, at: ast.AST) -> Value:
         """An element of something that is gone through in a way that is not followed: what lies in it, else data."""
-        if self.nodes_of(value) or self.held_in([value]):
-            return self.taken(at, value)
-        made = self.unknown("item", data=True)
-        if self.brings_model([value]):
-            self.give_model(made)
+        if self.run.nodes_of(value) or self.run.held_in([value]):
+            return self.run.taken(at, value)
+        made = self.run.unknown("item", data=True)
+        if self.run.brings_model([value]):
+            self.run.give_model(made)
         made.shadow = tuple(
-            o for o in self.shadow_of([value]) if isinstance(o, Unseen) and o.kind is not UnseenKind.ARGUMENT
+            o for o in self.run.shadow_of([value]) if isinstance(o, Unseen) and o.kind is not UnseenKind.ARGUMENT
         )
         return made
 
@@ -212,13 +212,13 @@ class Iteration(AttributeWrites):
             return items
         last = items[1]
         for item in items[2:]:
-            last = self.join(last, item)
+            last = self.run.join(last, item)
         return [items[0], last]
 
     def columns(self, value: Value, count: int, starred: int | None, at: ast.AST) -> list[Value]:
         """What ``value`` gives each of ``count`` targets; the one at ``starred`` takes a list."""
         if isinstance(value, Instance) and value.cls.find("__iter__") is None:
-            value = self.contained(value) or value
+            value = self.run.contained(value) or value
         if isinstance(value, Join):
             joined = self._columns_of_each(value, count, starred, at)
             if joined is not None:
@@ -234,16 +234,16 @@ class Iteration(AttributeWrites):
         if isinstance(value, Tensor):
             if value.node is None:
                 return [Tensor(None, index=value.index, shadow=value.shadow)] * count
-            return [self.tensor_op(at, "getitem", [value], saves=False) for _ in range(count)]
+            return [self.run.tensor_op(at, "getitem", [value], saves=False) for _ in range(count)]
         if isinstance(value, Unknown):
             return self._columns_of_unknown(value, count, at)
         turns = self.iterate(value, at)
         if turns:
             found = [turns[min(i, len(turns) - 1)] for i in range(count)]
             if starred is not None:
-                found[starred] = self.new_sequence([], rest=self.one_of(turns))
+                found[starred] = self.run.new_sequence([], rest=self.run.one_of(turns))
             return found
-        return [self.lost() for _ in range(count)]
+        return [self.run.lost() for _ in range(count)]
 
     def _all_items(self, value: Value) -> list[Value] | None:
         """The elements of a container, if each is known by its place; else None."""
@@ -251,7 +251,7 @@ class Iteration(AttributeWrites):
             return list(value.items)
         if not isinstance(value, Sequence) or value.kind in (SequenceKind.TURNS, SequenceKind.GENERATOR):
             return None
-        return list(self.s.get((value.oid, ITEMS)) or ()) if self.s.get((value.oid, REST)) is None else None
+        return list(self.run.s.get((value.oid, ITEMS)) or ()) if self.run.s.get((value.oid, REST)) is None else None
 
     def _spread(self, items: list[Value], count: int, starred: int | None) -> list[Value] | None:
         """``items`` spread over targets; where their numbers differ, each may be any. None where there are too few."""
@@ -260,8 +260,8 @@ class Iteration(AttributeWrites):
         if starred is not None and len(items) >= count - 1:
             tail = count - starred - 1
             middle = items[starred : len(items) - tail]
-            return [*items[:starred], self.new_sequence(middle), *items[len(items) - tail :]]
-        one = self.one_of(items)
+            return [*items[:starred], self.run.new_sequence(middle), *items[len(items) - tail :]]
+        one = self.run.one_of(items)
         return None if one is None else [one] * count
 
     def _columns_of_each(self, value: Join, count: int, starred: int | None, at: ast.AST) -> list[Value] | None:
@@ -272,12 +272,12 @@ class Iteration(AttributeWrites):
             return None
         joined = per_option[0]
         for other in per_option[1:]:
-            joined = [self.join(a, b) for a, b in zip(joined, other, strict=True)]
+            joined = [self.run.join(a, b) for a, b in zip(joined, other, strict=True)]
         return joined
 
     def _columns_of_unknown(self, value: Unknown, count: int, at: ast.AST) -> list[Value]:
         if value.node is not None:
-            return [self.unknown("item", self.part(at, value, f"item {i}")) for i in range(count)]
+            return [self.run.unknown("item", self.run.part(at, value, f"item {i}")) for i in range(count)]
         if not value.data:
             return [self.unknown_attribute(value, f"[{i}]", at) for i in range(count)]
         return [self.handed_out(value, at) for _ in range(count)]
@@ -285,11 +285,11 @@ class Iteration(AttributeWrites):
     def run_turns(self, loop: ast.AST, values: list[Value], body: Callable[[Value], None]) -> None:
         """Run a body once for each of the turns' values."""
         for turn, value in enumerate(values):
-            self.frame.loops.append((loop, turn))
+            self.run.frame.loops.append((loop, turn))
             try:
                 body(value)
             finally:
-                self.frame.loops.pop()
+                self.run.frame.loops.pop()
 
 
 _TURNS: dict[type[Value], Callable[[Iteration, Any, ast.AST], list[Value]]] = {

@@ -27,10 +27,10 @@ NEVER_OF_THE_TREE = frozenset({"torch", "torchvision", "numpy", "__future__", "t
 """What these names mean is known, also in a tree that holds a copy of them."""
 
 _OF_A_RUN = words(
-    "s trace frame dead spent budget active memos raises_here narrowed returns breaks continues raises looked_at "
-    "written entering_root unknowns thrown trying class_bodies"
+    "s trace frame dead spent budget active memos looked_at written entering_root unknowns thrown trying class_bodies"
 )
-"""What of the engine belongs to one run: it is put aside while a module is loaded."""
+_OF_A_FRAME = words("raises_here narrowed returns breaks continues raises")
+"""What belongs to one run, and to the function that is being run: it is put aside while a module is loaded."""
 
 
 class Importer(Protocol):
@@ -76,24 +76,25 @@ class Loading(Functions):
         self.importer = importer
         modules = self.modules = importer.modules
         modules.clean()
-        self.s = State.empty(modules.cells)
-        self.clock, self.oids = modules.clock, modules.oids
-        self.attributes = dict(modules.attributes)
+        self.run.s = State.empty(modules.cells)
+        self.run.clock, self.run.oids = modules.clock, modules.oids
+        self.run.attributes = dict(modules.attributes)
+        self.run.closures = dict(modules.closures)
         self.filled: set[int] = set()
         """The containers of imported files for which what may fill them was loaded."""
         self.passed: set[str] = set()
         """Files that were not loaded because their text does not name what something was asked of."""
         self.resolving: set[Key] = set()
         """The imported names that are being looked up."""
-        self.closures: dict[int, int] = dict(modules.closures)
-        """The enclosing frame of each frame that a function closes over."""
         self.stars: dict[int, list[str]] = dict(modules.stars)
         """Libraries that a module star-imports."""
 
     def module_value(self, name: str) -> Value:
         """What ``import name`` binds."""
         found = (
-            None if name.partition(".")[0] in NEVER_OF_THE_TREE else self.importer.import_module(name, self.frame.file)
+            None
+            if name.partition(".")[0] in NEVER_OF_THE_TREE
+            else self.importer.import_module(name, self.run.frame.file)
         )
         return Library(name) if found is None else TreeModule(found)
 
@@ -110,7 +111,7 @@ class Loading(Functions):
             begin = package.value + begin
         if isinstance(name, Const):
             return self.module_value(begin)
-        return self.one_of(self._modules_named(replace(name, begin=begin))) if isinstance(name, Plain) else None
+        return self.run.one_of(self._modules_named(replace(name, begin=begin))) if isinstance(name, Plain) else None
 
     def _modules_named(self, name: Plain) -> list[Value]:
         """The modules of the tree whose full name may be ``name``, of which the package is known; none where there may
@@ -118,7 +119,7 @@ class Loading(Functions):
         package = name.begin.rpartition(".")[0]
         if not package or package.partition(".")[0] in NEVER_OF_THE_TREE:
             return []
-        found = self.importer.import_module(package, self.frame.file)
+        found = self.importer.import_module(package, self.run.frame.file)
         if found is None or not found.endswith(("/", "__init__.py")):
             return []
         folder = found.removesuffix("__init__.py").rstrip("/")
@@ -130,8 +131,8 @@ class Loading(Functions):
         if not isinstance(space.of, TreeModule):
             # what an import bound is no cell of this run
             bound = () if space.of is not None else self.modules.globals.get(space.oid, ())
-            loaded = {name: value for name in bound if isinstance(value := self.s.get((space.oid, name)), Value)}
-            return {**loaded, **super().named_in(space)}
+            loaded = {name: value for name in bound if isinstance(value := self.run.s.get((space.oid, name)), Value)}
+            return {**loaded, **self.run.cells_named(space)}
         names = self.modules.globals.get(space.oid, ())
         return {name: self.module_member(space.of, name) for name in names}
 
@@ -143,7 +144,7 @@ class Loading(Functions):
         if file is None or name[:2] == "__":
             return True
         fid = self.load_module(file)
-        known = self.s.get((fid, name)) is not None or bool(self.stars.get(fid))
+        known = self.run.s.get((fid, name)) is not None or bool(self.stars.get(fid))
         folder = "" if str(file.relative.parent) == "." else str(file.relative.parent)
         return known or (file.relative.name == "__init__.py" and name in self.importer.members(folder))
 
@@ -151,54 +152,57 @@ class Loading(Functions):
         """Run a module's top level as an import does, once for all runs; return what owns its globals."""
         key = file.relative.as_posix()
         modules = self.modules
-        self.looked_at.add(key)
+        self.run.looked_at.add(key)
         known = modules.loaded.get(key)
         if known is not None:
-            self.looked_at |= modules.needs.get(key, set())
+            self.run.looked_at |= modules.needs.get(key, set())
             self.passed |= modules.passed.get(key, set())
             return known
-        saved = {name: getattr(self, name) for name in _OF_A_RUN}
-        self.s = State.empty(modules.cells)
-        self.trace = Trace(file.path)
-        self.dead = self.raises_here = self.entering_root = False
+        outer = {name: getattr(self.run, name) for name in _OF_A_RUN}
+        within = {name: getattr(self, name) for name in _OF_A_FRAME}
+        self.run.s = State.empty(modules.cells)
+        self.run.trace = Trace(file.path)
+        self.run.dead = self.raises_here = self.run.entering_root = False
         self.returns, self.breaks, self.continues, self.raises, self.narrowed = [], [], [], [], []
-        self.active, self.memos, self.written, self.looked_at = [], {}, set(), set()
-        self.spent, self.budget = 0, _LOAD_BUDGET
-        self.unknowns, self.thrown, self.class_bodies, self.trying, self.catching = [], [], [], 0, 0
-        first, passed, begun = self.oids, set(self.passed), self.clock
+        self.run.active, self.run.memos, self.run.written, self.run.looked_at = [], {}, set(), set()
+        self.run.spent, self.run.budget = 0, _LOAD_BUDGET
+        self.run.unknowns, self.run.thrown, self.run.class_bodies, self.run.trying, self.run.catching = [], [], [], 0, 0
+        first, passed, begun = self.run.oids, set(self.passed), self.run.clock
         before = self._effects(first)
         frame = self.module_frame(file)
         modules.loaded[key] = frame.fid
         modules.globals[frame.fid] = {}
-        if saved["frame"] is not None:
-            frame.depth = saved["frame"].depth + 1
-        self.frame = frame
-        self.s.set((frame.fid, "__name__"), Const(file.relative.stem))
+        if outer["frame"] is not None:
+            frame.depth = outer["frame"].depth + 1
+        self.run.frame = frame
+        self.run.s.set((frame.fid, "__name__"), Const(file.relative.stem))
         try:
             if frame.depth < 40:
                 self.execute(file.tree.body)
-                written = (owner for owner, _ in self.s.cells())
+                written = (owner for owner, _ in self.run.s.cells())
                 if before == self._effects(first) and all(owner > first or owner < -begun for owner in written):
-                    self.importer.quiet[key] = Quiet(frozenset(self.looked_at), frozenset(self.passed - passed))
+                    self.importer.quiet[key] = Quiet(frozenset(self.run.looked_at), frozenset(self.passed - passed))
         except (BudgetEnded, RecursionError):
-            saved["trace"].notes.append(f"{file.path}: its top level takes too long to be followed")
-        modules.keep_cells(dict(self.s.cells().items()))
-        self.found_leaves.clear()
-        modules.keep(self.trace.nodes, self.unknowns)
-        modules.needs[key] = self.looked_at
+            outer["trace"].notes.append(f"{file.path}: its top level takes too long to be followed")
+        modules.keep_cells(dict(self.run.s.cells().items()))
+        self.run.found_leaves.clear()
+        modules.keep(self.run.trace.nodes, self.run.unknowns)
+        modules.needs[key] = self.run.looked_at
         modules.passed[key] = self.passed - passed
-        modules.made.append((first + 1, self.oids, key))
+        modules.made.append((first + 1, self.run.oids, key))
         # it outlives this run, which may end without another word
-        modules.clock, modules.oids = self.clock, self.oids
-        for oid in range(first, self.oids + 1):
-            if oid in self.attributes:
-                modules.attributes[oid] = self.attributes[oid]
-            if oid in self.closures:
-                modules.closures[oid] = self.closures[oid]
+        modules.clock, modules.oids = self.run.clock, self.run.oids
+        for oid in range(first, self.run.oids + 1):
+            if oid in self.run.attributes:
+                modules.attributes[oid] = self.run.attributes[oid]
+            if oid in self.run.closures:
+                modules.closures[oid] = self.run.closures[oid]
             if oid in self.stars:
                 modules.stars[oid] = self.stars[oid]
-        saved["looked_at"] |= self.looked_at
-        for name, value in saved.items():
+        outer["looked_at"] |= self.run.looked_at
+        for name, value in outer.items():
+            setattr(self.run, name, value)
+        for name, value in within.items():
             setattr(self, name, value)
         return frame.fid
 
@@ -214,7 +218,7 @@ class Loading(Functions):
         path = PurePosixPath(key)
         name = path.parent.name if path.stem == "__init__" else path.stem
         asked: set[str] = set()
-        while waiting := sorted(self.looked_at - asked):
+        while waiting := sorted(self.run.looked_at - asked):
             asked.update(waiting)
             for found in dict.fromkeys(found for one in waiting for found in self._imports_of(one)):
                 if found in self.modules.loaded:
@@ -222,7 +226,7 @@ class Loading(Functions):
                 # most name it nowhere, and are not needed for anything else
                 named = PurePosixPath(found).name == "__init__.py" or self.importer.mentions(found, name)
                 if named and self._is_quiet(found):
-                    self.looked_at |= self.importer.quiet[found].needs
+                    self.run.looked_at |= self.importer.quiet[found].needs
                     self.passed |= self.importer.quiet[found].passed
                     continue
                 file = self.importer.file(found) if named else None
@@ -234,8 +238,15 @@ class Loading(Functions):
     def _effects(self, last: int) -> tuple[int, ...]:
         """How much there is of what code may leave behind elsewhere than in cells; of what is said of single objects,
         those up to the identity ``last``."""
-        kept = (self.entered, self.called, self.class_attributes, self.filled, self.hooks, self.names_kept)
-        of_objects = (self.holders, self.displaced, self.repeated, self.uncounted, self.named_as)
+        kept = (
+            self.run.entered,
+            self.run.called,
+            self.run.class_attributes,
+            self.filled,
+            self.run.hooks,
+            self.run.names_kept,
+        )
+        of_objects = (self.run.holders, self.run.displaced, self.run.repeated, self.run.uncounted, self.run.named_as)
         return (*map(len, kept), *(sum(oid <= last for oid in oids) for oids in of_objects))
 
     def _is_quiet(self, path: str) -> bool:
@@ -270,12 +281,12 @@ class Loading(Functions):
 
     def module_frame(self, file: ParsedFile) -> Frame:
         """A fresh frame for the top level of a file."""
-        fid = self.new_oid()
-        self.looked_at.add(file.relative.as_posix())
+        fid = self.run.new_oid()
+        self.run.looked_at.add(file.relative.as_posix())
         frame = Frame(fid, file, None, None, 0)
         frame.module_globals = fid
-        frame.birth = self.tick()
-        self.trace.frames.append(frame)
+        frame.birth = self.run.tick()
+        self.run.trace.frames.append(frame)
         return frame
 
     def module_member(self, module: TreeModule, name: str) -> Value:
@@ -286,10 +297,10 @@ class Loading(Functions):
         else:
             file = self.importer.file(module.path)
             if file is None:
-                self.looked_at.add(module.path)
-                return self.unknown(name)
+                self.run.looked_at.add(module.path)
+                return self.run.unknown(name)
             fid = self.load_module(file)
-            value = self.s.get((fid, name))
+            value = self.run.s.get((fid, name))
             if isinstance(value, (Imported, Join)):
                 if (fid, name) in self.resolving:
                     # two modules import a name from each other, or a package imports one of its own modules
@@ -301,14 +312,14 @@ class Loading(Functions):
                     finally:
                         self.resolving.discard((fid, name))
             if isinstance(value, Value):
-                self.read(value, Carrier(CarrierKind.GLOBAL, fid, name), self.frame.statement or ast.Pass())
+                self.run.read(value, Carrier(CarrierKind.GLOBAL, fid, name), self.run.frame.statement or ast.Pass())
                 return value
             package = str(file.relative.parent) if file.relative.name == "__init__.py" else None
         if package is not None:
             found = self.importer.member_file("" if package == "." else package, name)
             if found is not None:
                 return TreeModule(found)
-        return self.unknown(name)
+        return self.run.unknown(name)
 
     def imported(self, value: Imported | Join) -> Value | None:
         """What an imported name stands for, on any of the paths; None if nothing in ``value`` is one."""
@@ -316,7 +327,7 @@ class Loading(Functions):
             return self.module_member(value.module, value.name)
         if not any(isinstance(option, Imported) for option in value.options):
             return None
-        return self.one_of(
+        return self.run.one_of(
             [self.module_member(o.module, o.name) if isinstance(o, Imported) else o for o in value.options]
         )
 
@@ -325,8 +336,8 @@ class Loading(Functions):
         file = None if module.path.endswith("/") else self.importer.file(module.path)
         if file is not None:
             fid = self.load_module(file)
-            self.s.set((fid, name), value)
-            self.stored(value, Carrier(CarrierKind.GLOBAL, fid, name), at)
+            self.run.s.set((fid, name), value)
+            self.run.stored(value, Carrier(CarrierKind.GLOBAL, fid, name), at)
 
 
 def _imports(tree: ast.Module) -> list[ast.Import | ast.ImportFrom]:

@@ -50,7 +50,7 @@ class Loops(Branches):
 
     def _do_While(self, s: ast.While) -> None:
         test = self.evaluate(s.test)
-        if self.truth(test) is False:
+        if self.run.truth(test) is False:
             self.execute(s.orelse)
             return
 
@@ -75,32 +75,32 @@ class Loops(Branches):
         does one that comes back to a graph of two turns before. Not so where ``counted``: ``values`` are all that
         there are.
         """
-        base = self.s
+        base = self.run.s
         outer_breaks, outer_continues = self.breaks, self.continues
         self.breaks = []
-        self.s = base.fork()
+        self.run.s = base.fork()
         finished: list[State] = []
-        opened = [] if counted else [self.tick()]
-        self.open_loops += opened
+        opened = [] if counted else [self.run.tick()]
+        self.run.open_loops += opened
         try:
             self._turns(s, deque(values), begin, counted=counted)
         finally:
-            del self.open_loops[len(self.open_loops) - len(opened) :]
-        if not self.dead:
+            del self.run.open_loops[len(self.run.open_loops) - len(opened) :]
+        if not self.run.dead:
             self.execute(s.orelse)
-            if not self.dead:
-                finished.append(self.s)
+            if not self.run.dead:
+                finished.append(self.run.s)
         ends = finished + self.breaks
         self.breaks, self.continues = outer_breaks, outer_continues
         if not ends:
             # every turn left the function; the loop may also run no turn at all
             if forever:
-                self.dead = True
+                self.run.dead = True
                 return
-            self.dead = False
-            self.s = base
+            self.run.dead = False
+            self.run.s = base
             return
-        self.meet(ends, base)
+        self.run.meet(ends, base)
 
     def _turns(
         self,
@@ -115,42 +115,44 @@ class Loops(Branches):
         while turns:
             value = turns.popleft()
             turn += 1
-            self.frame.loops.append((s, turn))
+            self.run.frame.loops.append((s, turn))
             self.continues = []
-            before = len(self.trace.walks)
-            start = self.s
-            self.s = start.fork()
+            before = len(self.run.trace.walks)
+            start = self.run.s
+            self.run.s = start.fork()
             begin(value)
             self.execute(s.body)
-            ends = ([] if self.dead else [self.s]) + self.continues
-            self.frame.loops.pop()
+            ends = ([] if self.run.dead else [self.run.s]) + self.continues
+            self.run.frame.loops.pop()
             if not ends:
-                self.dead = True
+                self.run.dead = True
                 break
             handed = None if counted else self._handed_on(start, ends)
-            self.meet(ends, start)
+            self.run.meet(ends, start)
             filling = handed is not None and self._let_go_on(handed, s, first=turn == 1)
-            made = self.trace.walks[before:]
+            made = self.run.trace.walks[before:]
             new = {tuple(id(p.node) for p in walk.place.chain()) for walk in made} - walked
             walked |= new
             # a loop around the one that walks takes one turn more, so that nests of loops do not take too many
             inner = [walk.place.turns()[-1][0] is s for walk in made if walk.retains is True]
             # the same element once more would be walked twice without being there twice
-            again = not self.nodes_of(value) and (any(inner) or (inner and turn < 2))
+            again = not self.run.nodes_of(value) and (any(inner) or (inner and turn < 2))
             if not turn or turns or counted:
                 continue
             # an element that is walked must not be there again
-            further = turn < MAX_FILLING - 1 and not (made and self.nodes_of(value))
+            further = turn < MAX_FILLING - 1 and not (made and self.run.nodes_of(value))
             if ((new or again) and turn < MAX_TURNS - 1) or (filling and further):
                 turns.append(value)
             elif filling:
-                self.left_out(self.frame.file.path, s, f"what its turns hand on was followed for {turn + 1} of them")
+                self.run.left_out(
+                    self.run.frame.file.path, s, f"what its turns hand on was followed for {turn + 1} of them"
+                )
 
     def _handed_on(self, start: State, ends: list[State]) -> _HandedOn:
         """What a turn that began with the memory ``start`` hands on to the next one."""
         found = _HandedOn({}, {}, filling=False)
         for end in ends:
-            self.s = end
+            self.run.s = end
             for key in written_since(end, start.log):
                 old, new = start.peek(key), end.peek(key)
                 if new is old or old is None or new is None:
@@ -168,7 +170,7 @@ class Loops(Branches):
         """Let what goes down, or has grown for the ``first`` time, go on for any number of turns; whether another turn
         may show more."""
         for key in handed.down:
-            self.s.set(key, self._or_further_down(self.s.peek(key), loop))
+            self.run.s.set(key, self._or_further_down(self.run.s.peek(key), loop))
         for key, old in handed.grown.items() if first else ():
             self._deepen(key, old, loop)
         return handed.filling or (first and bool(handed.grown))
@@ -182,11 +184,11 @@ class Loops(Branches):
         return self._has_graph(new) and not self._has_graph(old)
 
     def _has_graph(self, value: Value) -> bool:
-        return any(not node.leaf for node in self.nodes_of(value))
+        return any(not node.leaf for node in self.run.nodes_of(value))
 
     def _deepen(self, key: Key, old: Value, at: ast.AST) -> None:
         """Let the chain in a cell go on for as long as turns may have made it."""
-        new = self.s.peek(key)
+        new = self.run.s.peek(key)
         longer = self._or_further_down(old, at)
 
         def deeper(value: Value) -> Value:
@@ -197,34 +199,34 @@ class Loops(Branches):
             return value
 
         if isinstance(new, Tuple):
-            self.s.set(key, deeper(new))
+            self.run.s.set(key, deeper(new))
         elif isinstance(new, _WITH_IDENTITY):
-            for name in (ITEMS, *self.attributes.get(new.oid, ())):
-                content = self.s.peek((new.oid, name))
+            for name in (ITEMS, *self.run.attributes.get(new.oid, ())):
+                content = self.run.s.peek((new.oid, name))
                 if content is old:
-                    self.s.set((new.oid, name), longer)
+                    self.run.s.set((new.oid, name), longer)
                 elif isinstance(content, tuple) and old in content:
-                    self.s.set((new.oid, name), tuple(map(deeper, content)))
+                    self.run.s.set((new.oid, name), tuple(map(deeper, content)))
 
     def _or_further_down(self, value: Value, at: ast.AST) -> Value:
         """What comes out of itself in each turn may be anything in it: ``node = node.next``."""
-        below = Tuple(tuple(Tensor(node) for node in self.reach([value])))
-        further = self.taken(at, below)
-        further.shadow = (*further.shadow, *(o for o in self.shadow_of([value]) if isinstance(o, Unseen)))
-        return self.join(value, further)
+        below = Tuple(tuple(Tensor(node) for node in self.run.reach([value])))
+        further = self.run.taken(at, below)
+        further.shadow = (*further.shadow, *(o for o in self.run.shadow_of([value]) if isinstance(o, Unseen)))
+        return self.run.join(value, further)
 
     def _lies_in(self, inner: Value, outer: Value) -> bool:
         """Whether an object or container that leads to a graph lies in another one."""
-        wanted = {id(o) for o in self.options(inner) if isinstance(o, _HOLDING)}
-        wanted |= {o.oid for o in self.options(inner) if isinstance(o, _WITH_IDENTITY)}
-        if not wanted or not self.reach([inner]):
+        wanted = {id(o) for o in self.run.options(inner) if isinstance(o, _HOLDING)}
+        wanted |= {o.oid for o in self.run.options(inner) if isinstance(o, _WITH_IDENTITY)}
+        if not wanted or not self.run.reach([inner]):
             return False
         seen: set[int] = set()
-        stack = list(self.options(outer))
+        stack = list(self.run.options(outer))
         while stack:
             one = stack.pop()
-            for part in (*self.elements(one), *self.children_of(one)):
-                for option in self.options(part):
+            for part in (*self.run.elements(one), *self.run.children_of(one)):
+                for option in self.run.options(part):
                     known = getattr(option, "oid", id(option))
                     if known in wanted:
                         return True

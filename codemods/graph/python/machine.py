@@ -8,6 +8,7 @@ what one turn leaves for the next shows by itself. Nothing of the code is execut
 from __future__ import annotations
 
 import ast
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
@@ -18,6 +19,7 @@ from codemods.graph.model.program import ClassInfo, ParsedFile, receiver_name
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Class, Const, Function, Instance, Plain, Unknown
 from codemods.graph.model.walks import walks
+from codemods.graph.python.loading import Importer
 from codemods.graph.python.statements import Statements
 from codemods.graph.run.core import BudgetEnded
 from codemods.source.walking import names_in, walk
@@ -29,13 +31,18 @@ _ROOTS = 3
 
 
 class Machine(Statements):
-    """One simulated run."""
+    """The interpreter of Python as a whole, the third of the engine's parts, at work on one simulated run."""
+
+    def __init__(self, importer: Importer, budget: int = 150_000) -> None:
+        super().__init__(importer, budget)
+        # no cycle: what a run holds goes with it, before the garbage collector looks
+        self.run.interpreter = weakref.proxy(self)
 
     def run_script(self, file: ParsedFile) -> Trace:
         """Run a file's top level as ``python file`` would."""
-        self.trace = Trace(file.path)
+        self.run.trace = Trace(file.path)
         self._guard(lambda: self._run_module(file, "__main__"))
-        return self.trace
+        return self.run.trace
 
     def run_functions(self, file: ParsedFile, wanted: set[ast.AST]) -> list[Trace]:
         """Run functions of a file that nothing in the tree calls, with arguments that cannot be seen, twice each.
@@ -44,65 +51,65 @@ class Machine(Statements):
         itself, and all together that of a few. A function that another one of them turns out to call is left out if the
         other one's turn comes first.
         """
-        left = _ROOTS * self.budget
-        self.trace = Trace(file.path)
+        left = _ROOTS * self.run.budget
+        self.run.trace = Trace(file.path)
         frame = Frame(self.load_module(file), file, None, None, 0)
         frame.module_globals = frame.fid
         traces: dict[ast.stmt, Trace] = {}
         for statement, functions in _callers_first(file, wanted):
-            inside = functions - self.called.keys()
+            inside = functions - self.run.called.keys()
             if not inside:
                 continue
-            self.trace = Trace(f"{file.path} ({getattr(statement, 'name', '')})")
-            self.spent = 0
-            self.frame, self.dead, self.active = frame, False, []
+            self.run.trace = Trace(f"{file.path} ({getattr(statement, 'name', '')})")
+            self.run.spent = 0
+            self.run.frame, self.run.dead, self.run.active = frame, False, []
             frame.loops, frame.statement = [], None
             self._guard(lambda s=statement, w=inside: self._run_wanted(frame, s, w))  # type: ignore[misc]
-            traces[statement] = self.trace
-            left -= self.spent
+            traces[statement] = self.run.trace
+            left -= self.run.spent
             if left < 0:
                 line = getattr(statement, "lineno", 0)
-                self.trace.notes.append(f"{file.path}:{line}: the budget of this file's functions ended here")
+                self.run.trace.notes.append(f"{file.path}:{line}: the budget of this file's functions ended here")
                 break
         return [traces[statement] for statement in file.tree.body if statement in traces]
 
     def _guard(self, run: Callable[[], object]) -> None:
         try:
             run()
-            self.modules.clock, self.modules.oids = self.clock, self.oids
+            self.modules.clock, self.modules.oids = self.run.clock, self.run.oids
         except BudgetEnded:
-            self.modules.clock, self.modules.oids = self.clock, self.oids
-            self.trace.complete = False
-            where = self.frame.statement if self.frame is not None else None
-            path = self.frame.file.path if self.frame is not None else self.trace.root
-            self.trace.notes.append(f"{path}:{getattr(where, 'lineno', 0)}: the budget of this run ended here")
+            self.modules.clock, self.modules.oids = self.run.clock, self.run.oids
+            self.run.trace.complete = False
+            where = self.run.frame.statement if self.run.frame is not None else None
+            path = self.run.frame.file.path if self.run.frame is not None else self.run.trace.root
+            self.run.trace.notes.append(f"{path}:{getattr(where, 'lineno', 0)}: the budget of this run ended here")
         except RecursionError:
-            self.modules.clock, self.modules.oids = self.clock, self.oids
-            self.trace.complete = False
-            self.trace.notes.append(f"{self.trace.root}: nested too deeply to be followed")
+            self.modules.clock, self.modules.oids = self.run.clock, self.run.oids
+            self.run.trace.complete = False
+            self.run.trace.notes.append(f"{self.run.trace.root}: nested too deeply to be followed")
 
     def _run_module(self, file: ParsedFile, name: str) -> Frame:
         frame = self.module_frame(file)
-        self.s.set((frame.fid, "__name__"), Const(name))
-        self.s.set((frame.fid, "__file__"), Plain(PlainKind.TEXT))
-        self.frame = frame
+        self.run.s.set((frame.fid, "__name__"), Const(name))
+        self.run.s.set((frame.fid, "__file__"), Plain(PlainKind.TEXT))
+        self.run.frame = frame
         self.execute(file.tree.body)
-        frame.end = self.tick()
+        frame.end = self.run.tick()
         return frame
 
     # functions that nothing calls
 
     def _run_wanted(self, frame: Frame, statement: ast.stmt, wanted: set[ast.AST]) -> None:
         if isinstance(statement, _FUNCTIONS) and statement in wanted:
-            value = self.s.get((frame.fid, statement.name))
+            value = self.run.s.get((frame.fid, statement.name))
             if isinstance(value, Function) and value.definition is statement:
-                self.trace.roots.append(statement)
+                self.run.trace.roots.append(statement)
                 self._run_root(value, None, statement)
         elif isinstance(statement, ast.ClassDef):
             self._run_class(frame, statement, wanted)
 
     def _run_class(self, frame: Frame, statement: ast.ClassDef, wanted: set[ast.AST]) -> None:
-        value = self.s.get((frame.fid, statement.name))
+        value = self.run.s.get((frame.fid, statement.name))
         methods = [m for m in statement.body if isinstance(m, _FUNCTIONS) and m in wanted]
         if not isinstance(value, Class) or not methods:
             return
@@ -116,10 +123,10 @@ class Machine(Statements):
         inherited = _templates(value.info, own)
         roots: list[Function] = []
         for name, member in _uncalled_first({**own, **inherited}):
-            if member.definition not in self.called:
+            if member.definition not in self.run.called:
                 roots.append(member)
                 if name in own:
-                    self.trace.roots.append(member.definition)
+                    self.run.trace.roots.append(member.definition)
                 self._run_method(member, receiver)
         for member in roots:
             self._run_method(member, receiver)
@@ -131,9 +138,9 @@ class Machine(Statements):
     def _evidence(self, scope: ast.AST, receiver: Instance) -> None:
         """``self.net.eval()`` anywhere in a class shows what ``self.net`` is, wherever it comes from."""
         for node, name in receiver.cls.file.once(_own_modules, scope):
-            value = self.s.get((receiver.oid, name))
+            value = self.run.s.get((receiver.oid, name))
             if isinstance(value, Unknown) and value.module is None:
-                self.show_module(value, node, "module")
+                self.run.show_module(value, node, "module")
 
     def _run_root(self, function: Function, receiver: Value | None, at: ast.AST, turns: int = 2) -> None:
         definition = function.definition
@@ -143,29 +150,29 @@ class Machine(Statements):
         skip = 1 if receiver is not None and function.kind is not FunctionKind.STATIC_METHOD else 0
         if function.kind is FunctionKind.CLASS_METHOD and function.cls is not None:
             receiver = Class(function.cls)
-        assert self.frame is not None
-        outer = self.frame
+        assert self.run.frame is not None
+        outer = self.run.frame
         for turn in range(turns):
             args = Arguments()
             for name in names[skip:]:
                 value = self.argument(name)
                 if name in evidence:
-                    self.show_module(value, definition, "module")
+                    self.run.show_module(value, definition, "module")
                 args.keywords[name] = value
             for arg in spec.kwonlyargs:
                 args.keywords[arg.arg] = self.argument(arg.arg)
-            self.frame = outer
+            self.run.frame = outer
             # arguments are unknown, but an argument with a default is most often not given
             outer.loops.append((at, turn))
             try:
-                self.entering_root = True
+                self.run.entering_root = True
                 result = self.call_function(function, args, definition, receiver=receiver)
             finally:
                 outer.loops.pop()
             # what it raises ends this run of it, and not the next one
             self.raises_here = False
-            self.escape_all([result], Escape.RETURNED_TO_CALLER)
-            self.dead = False
+            self.run.escape_all([result], Escape.RETURNED_TO_CALLER)
+            self.run.dead = False
 
 
 def _callers_first(file: ParsedFile, wanted: set[ast.AST]) -> list[tuple[ast.stmt, set[ast.AST]]]:

@@ -59,16 +59,16 @@ class MethodCalls(Standard):
         """Call a method of any value."""
         if name in BAR_METHODS and self._is_bar(receiver):
             for value in args.all():
-                self.use(value, UseKind.CALL, at, f"tqdm.tqdm.{name}")
+                self.run.use(value, UseKind.CALL, at, f"tqdm.tqdm.{name}")
             return NONE
-        if name in OF_COROUTINES and self.nodes_of(receiver):
-            self.stops_with(receiver)
+        if name in OF_COROUTINES and self.run.nodes_of(receiver):
+            self.run.stops_with(receiver)
         call = _METHODS_OF.get(receiver.__class__)
         return (call or MethodCalls._method_of_other)(self, receiver, name, args, at)
 
     def _method_of_other(self, receiver: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-        results = self.run_callbacks(args, at)
-        return self.opaque(at, name, [*args.all(), receiver, *results], of=receiver)
+        results = self.run.run_callbacks(args, at)
+        return self.run.opaque(at, name, [*args.all(), receiver, *results], of=receiver)
 
     def _method_of_constant(self, receiver: Const, name: str, args: Arguments, at: ast.AST) -> Value:
         member = self.get_attribute(receiver, name, at)
@@ -77,10 +77,10 @@ class MethodCalls(Standard):
         return self.call_value(member, args, at)
 
     def _method_of_layer(self, receiver: Module, name: str, args: Arguments, at: ast.AST) -> Value:
-        stored = self.s.get((receiver.oid, name)) or self.named_part(receiver, name)
+        stored = self.run.s.get((receiver.oid, name)) or self.torch.named_part(receiver, name)
         if isinstance(stored, Value):
             return self.call_value(stored, args, at)
-        return self.module_method(receiver, name, args, at)
+        return self.torch.module_method(receiver, name, args, at)
 
     def _method_of_file(self, receiver: TreeModule, name: str, args: Arguments, at: ast.AST) -> Value:
         return self.call_value(self.get_attribute(receiver, name, at), args, at)
@@ -94,7 +94,7 @@ class MethodCalls(Standard):
             if name == "apply" and receiver.info.family == "function":
                 return self._apply_function(receiver.info, args, at)
             if name == "__init__":
-                self.begin_base(args, at)
+                self.torch.begin_base(args, at)
                 return NONE
             if name == "load_from_checkpoint":
                 return self.instantiate(receiver.info, Arguments(args.call), at)
@@ -106,14 +106,14 @@ class MethodCalls(Standard):
     def _method_of_parameters(self, receiver: Parameters, name: str, args: Arguments, at: ast.AST) -> Value:
         if name == "requires_grad_":
             on = args.get(0, "requires_grad")
-            truth = True if on is None else self.truth(on)
-            self.freeze(receiver.owner, None if truth is None else not truth)
+            truth = True if on is None else self.run.truth(on)
+            self.run.freeze(receiver.owner, None if truth is None else not truth)
         elif name in HOOKING_METHODS:
-            self.mark_owned(Marked.HOOK, at, receiver)
-            self.run_callbacks(args, at)
+            self.run.mark_owned(Marked.HOOK, at, receiver)
+            self.run.run_callbacks(args, at)
         elif name.endswith("_") and not name.startswith("_"):
-            self.mark_owned(Marked.PARAMETERS_CHANGED, at, receiver)
-        return self.tensor_method(receiver, name, args, at) if receiver.element else receiver
+            self.run.mark_owned(Marked.PARAMETERS_CHANGED, at, receiver)
+        return self.torch.tensor_method(receiver, name, args, at) if receiver.element else receiver
 
     def _method_of_plain(self, receiver: Const | Plain, name: str, args: Arguments, at: ast.AST) -> Value:
         if name == "format":
@@ -121,15 +121,15 @@ class MethodCalls(Standard):
             text = receiver.value if isinstance(receiver, Const) else None
             plain = isinstance(text, str) and not _ASKS.search(text)
             for value in args.all():
-                self.use(value, UseKind.FORMAT if plain else UseKind.PASSED, at, "" if plain else name)
+                self.run.use(value, UseKind.FORMAT if plain else UseKind.PASSED, at, "" if plain else name)
             return formatted(receiver, "{", args.all())
         if name == "join":
             return TEXT
         if isinstance(receiver, Plain) and receiver.kind is PlainKind.ARRAY:
             for value in args.all():
-                self.use(value, UseKind.METHOD, at, name)
+                self.run.use(value, UseKind.METHOD, at, name)
             return ARRAY
-        made = self.opaque(at, name, args.all())
+        made = self.run.opaque(at, name, args.all())
         made.data = made.node is None and not made.shadow
         return made
 
@@ -137,7 +137,7 @@ class MethodCalls(Standard):
         if receiver.function is not None:
             return self._method_of_other(receiver, name, args, at)
         # e.g. optimizer.state_dict().items() on something unseen
-        return self.opaque(at, name, [*args.all(), receiver])
+        return self.run.opaque(at, name, [*args.all(), receiver])
 
     def _method_of_function(self, receiver: Function, name: str, args: Arguments, at: ast.AST) -> Value:
         if name not in ("register", "cache_clear"):
@@ -151,7 +151,7 @@ class MethodCalls(Standard):
         plain = isinstance(receiver, (Plain, Tuple, Sequence, Mapping)) or (
             isinstance(receiver, Unknown) and receiver.data and receiver.public
         )
-        return plain or getattr(receiver, "oid", 0) in self.bars
+        return plain or getattr(receiver, "oid", 0) in self.run.bars
 
     def _method_of_each(self, receiver: Join, name: str, args: Arguments, at: ast.AST) -> Value:
         options = [o for o in receiver.options if not (isinstance(o, Const) and o.value is None)]
@@ -161,21 +161,21 @@ class MethodCalls(Standard):
         if name == "backward":
             # one walk over what may be there
             tensors = [o for o in options if not isinstance(o, (Const, Plain))]
-            graphs = [o for o in tensors if self.nodes_of(o)]
+            graphs = [o for o in tensors if self.run.nodes_of(o)]
             if graphs or not tensors:
-                self.backward_method(Join(tuple(graphs)) if graphs else receiver, args, at)
+                self.torch.backward_method(Join(tuple(graphs)) if graphs else receiver, args, at)
                 return NONE
-        found = self.one_of([self.call_method(option, name, args, at) for option in options])
-        return found if found is not None else self.unknown(name)
+        found = self.run.one_of([self.call_method(option, name, args, at) for option in options])
+        return found if found is not None else self.run.unknown(name)
 
     def _method_of_object(self, receiver: Instance, name: str, args: Arguments, at: ast.AST) -> Value:
-        stored = self.s.get((receiver.oid, name))
+        stored = self.run.s.get((receiver.oid, name))
         if isinstance(stored, Value):
             return self.call_value(stored, args, at)
         member = self.class_member(receiver.cls, name, at)
         if member is not None:
             return self._call_member(receiver, member, args, at)
-        inner = self.contained(receiver)
+        inner = self.run.contained(receiver)
         if inner is not None and not receiver.cls.is_module:
             return self._method_of_derived(receiver, inner, name, args, at)
         if name == "__setattr__" and len(args.positional) == 2:
@@ -184,12 +184,12 @@ class MethodCalls(Standard):
         if receiver.cls.is_module:
             if name == "__getattr__" and len(args.positional) == 1:
                 found = registered(self, receiver, args.positional[0], at)
-                return self.unknown("attribute") if found is None else found
+                return self.run.unknown("attribute") if found is None else found
             if name in ("manual_backward", "backward"):
-                return self.wrapped_backward(args, at)
-            return self.module_method(receiver, name, args, at)
+                return self.torch.wrapped_backward(args, at)
+            return self.torch.module_method(receiver, name, args, at)
         if name in BACKWARD_METHODS:
-            return self.wrapped_backward(args, at)
+            return self.torch.wrapped_backward(args, at)
         return self._inherited_method(receiver, name, args, at)
 
     def _call_member(self, receiver: Instance, member: Value, args: Arguments, at: ast.AST) -> Value:
@@ -210,7 +210,7 @@ class MethodCalls(Standard):
 
     def _inherited_method(self, receiver: Instance, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of an object that its class has of a base that cannot be seen, if at all."""
-        results = self.run_callbacks(args, at)
+        results = self.run.run_callbacks(args, at)
         if name in ("start", "run") and receiver.cls.derives(_THREADS):
             body = self.class_member(receiver.cls, "run", at)
             return self.call_value(Method(receiver, body, "run"), args, at) if isinstance(body, Function) else NONE
@@ -218,19 +218,19 @@ class MethodCalls(Standard):
             return self._of_distribution(path, receiver, name, args, at)
         if receiver.cls.family.startswith("external"):
             for value in args.all():
-                self.escape(value, Escape.BASE_METHOD)
-            return self.unseen_call(self.opaque(at, name, [*args.all(), receiver, *results]), name)
+                self.run.escape(value, Escape.BASE_METHOD)
+            return self.run.unseen_call(self.run.opaque(at, name, [*args.all(), receiver, *results]), name)
         found = self.get_attribute(receiver, name, at)
-        if not isinstance(found, Method) and self.nodes_of(found):
+        if not isinstance(found, Method) and self.run.nodes_of(found):
             return self.call_value(found, args, at)
-        return self.opaque(at, name, [*args.all(), receiver, *results])
+        return self.run.opaque(at, name, [*args.all(), receiver, *results])
 
     def _of_distribution(self, path: str, receiver: Instance, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method that an object has of torch's distribution ``path``."""
         drawn = self.drawn_from(receiver, name, at)
         if drawn is not None:
             return drawn
-        return self.opaque(at, f"{path}.{name}", [receiver, *args.all()], public=True)
+        return self.run.opaque(at, f"{path}.{name}", [receiver, *args.all()], public=True)
 
     def _method_of_derived(self, receiver: Instance, inner: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method that an object has of the container that its class is derived from."""
@@ -240,14 +240,14 @@ class MethodCalls(Standard):
                 self.set_attribute(made, field, value, at)
             return made
         if name == "_asdict":
-            mapping = self.new_mapping()
+            mapping = self.run.new_mapping()
             for field in receiver.cls.fields():
-                self.put_item(mapping, Const(field), self.field(receiver, field))
+                self.torch.put_item(mapping, Const(field), self.run.field(receiver, field))
             return mapping
         if name == "copy":
             return self.copied(receiver)
         if name == "__init__":
-            self.s.set((receiver.oid, BACKING), self.call_value(self._kind_of(inner), args, at))
+            self.run.s.set((receiver.oid, BACKING), self.call_value(self._kind_of(inner), args, at))
             return NONE
         return self.container_method(inner, name, args, at)
 
@@ -257,14 +257,14 @@ class MethodCalls(Standard):
 
     def _call_bound(self, method: Function, receiver: Value, args: Arguments, at: ast.AST) -> Value:
         """Enter a method of an object: a forward, if that is a module and none is being run."""
-        first, grad, known = self.clock + 1, self.s.grad, len(self.trace.frames)
+        first, grad, known = self.run.clock + 1, self.run.s.grad, len(self.run.trace.frames)
         result = self.call_function(method, args, at, receiver=receiver)
-        if isinstance(receiver, Instance) and receiver.cls.is_module and not self.frame.inside_module:
-            entered = self.trace.frames[known : known + 1]
-            returned = self.nodes_of(result) or any(isinstance(o, Unseen) for o in self.shadow_of([result]))
+        if isinstance(receiver, Instance) and receiver.cls.is_module and not self.run.frame.inside_module:
+            entered = self.run.trace.frames[known : known + 1]
+            returned = self.run.nodes_of(result) or any(isinstance(o, Unseen) for o in self.run.shadow_of([result]))
             out = returned or not entered or entered[0].left or entered[0].held
             name = getattr(method.definition, "name", "")
-            self.forwarded(at, receiver, first, grad, name, args, None if out else method)
+            self.torch.forwarded(at, receiver, first, grad, name, args, None if out else method)
         return result
 
     def _super_method(self, receiver: Super, name: str, args: Arguments, at: ast.AST) -> Value:
@@ -279,11 +279,15 @@ class MethodCalls(Standard):
         if name == "__new__":
             made = args.get(0, "cls")
             cls = made if isinstance(made, Class) else target
-            return self.new_object(cls.info) if isinstance(cls, Class) else self.opaque(at, name, args.all())
+            return self.new_object(cls.info) if isinstance(cls, Class) else self.run.opaque(at, name, args.all())
         if name == "__setattr__" and len(args.positional) > 1:
             self.set_directly(target, args.positional[0], args.positional[1], at)
             return NONE
-        if isinstance(target, Instance) and not target.cls.is_module and (inner := self.contained(target)) is not None:
+        if (
+            isinstance(target, Instance)
+            and not target.cls.is_module
+            and (inner := self.run.contained(target)) is not None
+        ):
             return self._method_of_derived(target, inner, name, args, at)
         if name == "__init__" and isinstance(target, Instance):
             self._begin_unseen(target, args, at)
@@ -293,23 +297,23 @@ class MethodCalls(Standard):
             return self._method_of_base(target, name, args, at)
         if name in ("__getattr__", "__getattribute__") and isinstance(target, Instance) and args.positional:
             return read_named(self, [target, args.positional[0]], at)
-        return self.opaque(at, name, [*args.all(), target])
+        return self.run.opaque(at, name, [*args.all(), target])
 
     def _method_of_base(self, target: Instance, name: str, args: Arguments, at: ast.AST) -> Value:
         """``super().name(...)`` of a module, where that is torch's."""
-        layer = self.layer_of(target)
+        layer = self.torch.layer_of(target)
         if name in ("forward", "__call__") and layer is not None:
-            return self.layer_output(layer, args, at)
+            return self.torch.layer_output(layer, args, at)
         if name in ("forward", "__call__") and self.wraps(target):
             return self.wrapped_forward(target, args, at)
         if name == "__getitem__" and layer is not None and args.positional:
             return self.get_item(layer, args.positional[0], at)
         if name == "forward":
-            nodes = [n for v in args.all() for n in self.nodes_of(v)] + self.parameter_leaves(target)
-            return self.unknown("forward", self.node(at, NodeKind.MODULE, nodes, label="forward"))
+            nodes = [n for v in args.all() for n in self.run.nodes_of(v)] + self.run.parameter_leaves(target)
+            return self.run.unknown("forward", self.run.node(at, NodeKind.MODULE, nodes, label="forward"))
         if name == "__getattr__" and args.positional:
-            return self.unknown("attribute")
-        return self.module_method(target, name, args, at)
+            return self.run.unknown("attribute")
+        return self.torch.module_method(target, name, args, at)
 
     @staticmethod
     def wraps(model: Instance) -> bool:
@@ -321,10 +325,10 @@ class MethodCalls(Standard):
         """The forward of such an object: that of its model, on parts of the batch that are gathered then."""
         scatter, gather = wrapper.cls.find("scatter"), wrapper.cls.find("gather")
         if isinstance(scatter, Function):
-            unseen = self.taken(at, Tuple((*args.keywords.values(), *args.more)), "scatter")
+            unseen = self.run.taken(at, Tuple((*args.keywords.values(), *args.more)), "scatter")
             inputs: list[Value] = [Tuple(tuple(args.positional)), unseen, NUMBER]
             parts = self.call_function(scatter, Arguments(None, inputs), at, receiver=wrapper)
-            args = Arguments(args.call, more=[self.taken(at, Tuple((*args.all(), parts)), "scatter")])
+            args = Arguments(args.call, more=[self.run.taken(at, Tuple((*args.all(), parts)), "scatter")])
         result = self.call_value(self.get_attribute(wrapper, "module", at), args, at)
         if isinstance(gather, Function):
             outputs: list[Value] = [Tuple((result,)), NUMBER]
@@ -333,49 +337,49 @@ class MethodCalls(Standard):
 
     def _begin_unseen(self, target: Instance, args: Arguments, at: ast.AST) -> None:
         """``super().__init__(...)`` where that is not in the tree."""
-        if self.brings_model(args.all()):
-            self.give_model(target)
-        self.begin_layer(target, args, at)
-        self.keep_anywhere(target, args.all(), at)
+        if self.run.brings_model(args.all()):
+            self.run.give_model(target)
+        self.torch.begin_layer(target, args, at)
+        self.torch.keep_anywhere(target, args.all(), at)
 
     def set_directly(self, target: Value, name: Value, value: Value, at: ast.AST) -> None:
         """``object.__setattr__(target, name, value)``."""
         known = name.value if isinstance(name, Const) and isinstance(name.value, str) else ANY
         if isinstance(target, Instance) and not target.cls.is_module:
-            old = self.s.get((target.oid, known)) if known == ANY else None
-            self.s.set((target.oid, known), self.join(old, value) if isinstance(old, Value) else value)
-            self.rebound[target.oid, known] = self.rebound.get((target.oid, known), 0) + 1
-            self.attributes.setdefault(target.oid, {})[known] = None
+            old = self.run.s.get((target.oid, known)) if known == ANY else None
+            self.run.s.set((target.oid, known), self.run.join(old, value) if isinstance(old, Value) else value)
+            self.run.rebound[target.oid, known] = self.run.rebound.get((target.oid, known), 0) + 1
+            self.run.attributes.setdefault(target.oid, {})[known] = None
             if known == ANY:
-                self.named_as.setdefault(target.oid, []).append(TEXT)
-            self.stored(value, Carrier(CarrierKind.ATTRIBUTE, target.oid, known), at)
+                self.run.named_as.setdefault(target.oid, []).append(TEXT)
+            self.run.stored(value, Carrier(CarrierKind.ATTRIBUTE, target.oid, known), at)
         else:
             self.set_attribute(target, known, value, at)
 
     def _apply_function(self, info: ClassInfo, args: Arguments, at: ast.AST) -> Value:
         """``autograd.Function.apply``: its backward is a derivative unless more is seen in it."""
-        nodes = [n for v in args.all() for n in self.nodes_of(v)]
-        self.mark(Marked.CUSTOM_FUNCTION, at, nodes)
+        nodes = [n for v in args.all() for n in self.run.nodes_of(v)]
+        self.run.mark(Marked.CUSTOM_FUNCTION, at, nodes)
         forward = info.find("forward")
         if isinstance(forward, Function) and forward.file.once(_asks_for_gradients, forward.definition):
-            self.mark(Marked.REQUIRES_GRAD_READ, at, nodes)
+            self.run.mark(Marked.REQUIRES_GRAD_READ, at, nodes)
         backward = info.find("backward")
         seen = backward.definition if isinstance(backward, Function) else None
         if seen is None or isinstance(seen, ast.Lambda) or not is_linear(seen):
-            self.mark(Marked.OWN_BACKWARD, at, nodes)
-        made = self.unknown(info.name, self.node(at, NodeKind.OP, nodes, label="custom-function"))
-        made.shadow = self.shadow_of(args.all())
+            self.run.mark(Marked.OWN_BACKWARD, at, nodes)
+        made = self.run.unknown(info.name, self.run.node(at, NodeKind.OP, nodes, label="custom-function"))
+        made.shadow = self.run.shadow_of(args.all())
         return made
 
 
 _METHODS_OF: dict[type[Value], Callable[[MethodCalls, Any, str, Arguments, ast.AST], Value]] = {
     Const: MethodCalls._method_of_constant,
     Join: MethodCalls._method_of_each,
-    Tensor: MethodCalls.tensor_method,
+    Tensor: lambda self, receiver, name, args, at: self.torch.tensor_method(receiver, name, args, at),
     Unknown: MethodCalls.unknown_method,
     Instance: MethodCalls._method_of_object,
     Module: MethodCalls._method_of_layer,
-    Optimizer: MethodCalls.optimizer_method,
+    Optimizer: lambda self, receiver, name, args, at: self.torch.optimizer_method(receiver, name, args, at),
     Library: lambda self, receiver, name, args, at: self.call_value(Library(f"{receiver.path}.{name}"), args, at),
     TreeModule: MethodCalls._method_of_file,
     Class: MethodCalls._method_of_class,

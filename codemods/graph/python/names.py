@@ -28,14 +28,14 @@ class Names(Loading):
 
     def load_name(self, name: str, at: ast.AST) -> Value:
         """Read a variable."""
-        frame: Frame | None = self.frame
+        frame: Frame | None = self.run.frame
         assert frame is not None
         if frame.scopes:
             for scope in frame.owners(name):
                 if scope != frame.fid and (inner := self._held(scope, name, CarrierKind.LOCAL, at)) is not None:
                     return inner
-        if self.class_bodies:
-            owner, members = self.class_bodies[-1]
+        if self.run.class_bodies:
+            owner, members = self.run.class_bodies[-1]
             if owner is frame and name in members:
                 return members[name]
         found: Value | None = None
@@ -44,7 +44,7 @@ class Names(Loading):
         fid = frame.function.closure if frame.function is not None else 0
         while fid and found is None:
             found = self._held(fid, name, CarrierKind.LOCAL, at)
-            fid = self.closures.get(fid, 0)
+            fid = self.run.closures.get(fid, 0)
         if found is None:
             found = self._held(frame.module_globals, name, CarrierKind.GLOBAL, at)
         if found is not None:
@@ -54,22 +54,22 @@ class Names(Loading):
         star = self.stars.get(frame.module_globals)
         if star:
             return Library(f"{star[-1]}.{name}")
-        return self.unknown(name)
+        return self.run.unknown(name)
 
     def _held(self, owner: int, name: str, kind: CarrierKind, at: ast.AST) -> Value | None:
         """What a frame or a module holds under a name, as it is read."""
-        value = self.s.get((owner, name))
+        value = self.run.s.get((owner, name))
         if isinstance(value, (Imported, Join)) and (found := self.imported(value)) is not None:
             return found
         if not isinstance(value, Value):
             return None
         if may_carry(value):
-            self.read(value, Carrier(kind, owner, name), at)
+            self.run.read(value, Carrier(kind, owner, name), at)
         return value
 
     def store_name(self, name: str, value: Value, at: ast.AST) -> None:
         """Bind a variable of the running frame."""
-        frame = self.frame
+        frame = self.run.frame
         if frame.scopes and (scope := next(frame.owners(name))) != frame.fid:
             key = (scope, name)
             kind = CarrierKind.LOCAL
@@ -78,18 +78,18 @@ class Names(Loading):
             kind = CarrierKind.GLOBAL
         elif name in frame.nonlocals:
             fid = frame.function.closure
-            while fid and self.s.peek((fid, name)) is None:
-                fid = self.closures.get(fid, 0)
+            while fid and self.run.s.peek((fid, name)) is None:
+                fid = self.run.closures.get(fid, 0)
             key = (fid or frame.fid, name)
             kind = CarrierKind.LOCAL
         else:
             key = (frame.fid, name)
             kind = CarrierKind.LOCAL
             frame.names.add(name)
-        self.s.set(key, value)
-        self.rebound[key] = self.rebound.get(key, 0) + 1
+        self.run.s.set(key, value)
+        self.run.rebound[key] = self.run.rebound.get(key, 0) + 1
         if may_carry(value):
-            self.stored(value, Carrier(kind, key[0], name), at)
+            self.run.stored(value, Carrier(kind, key[0], name), at)
 
     # imports
 
@@ -103,19 +103,19 @@ class Names(Loading):
 
     def _do_ImportFrom(self, s: ast.ImportFrom) -> None:
         if s.level:
-            found = self.importer.import_relative(s.module, s.level, self.frame.file)
+            found = self.importer.import_relative(s.module, s.level, self.run.frame.file)
         elif s.module and s.module.partition(".")[0] in NEVER_OF_THE_TREE:
             found = None
         else:
-            found = self.importer.import_module(s.module or "", self.frame.file)
+            found = self.importer.import_module(s.module or "", self.run.frame.file)
         if found is None:
             prefix = s.module or ""
             for alias in s.names:
                 if alias.name == "*":
-                    self.stars.setdefault(self.frame.module_globals, []).append(prefix)
+                    self.stars.setdefault(self.run.frame.module_globals, []).append(prefix)
                     self._star_library(prefix)
                 else:
-                    value = library_member(prefix, alias.name) if prefix else self.unknown(alias.name)
+                    value = library_member(prefix, alias.name) if prefix else self.run.unknown(alias.name)
                     self.store_name(alias.asname or alias.name, value, s)
             return
         module = TreeModule(found)
@@ -138,7 +138,7 @@ class Names(Loading):
             "torch.optim": frozenset({"Adam", "SGD", "RMSprop", "AdamW", "Adagrad", "lr_scheduler"}),
         }
         for name in known.get(prefix, ()):
-            self.store_name(name, Library(f"{prefix}.{name}"), self.frame.statement or ast.Pass())
+            self.store_name(name, Library(f"{prefix}.{name}"), self.run.frame.statement or ast.Pass())
 
     def _import_star(self, module: TreeModule, at: ast.stmt) -> None:
         file = None if module.path.endswith("/") else self.importer.file(module.path)
@@ -153,12 +153,12 @@ class Names(Loading):
         for name in sorted(listed - set(self.modules.globals[fid])):
             self.store_name(name, Imported(module, name), at)
         for prefix in self.stars.get(fid, ()):
-            self.stars.setdefault(self.frame.module_globals, []).append(prefix)
+            self.stars.setdefault(self.run.frame.module_globals, []).append(prefix)
 
     def _listed(self, fid: int) -> frozenset[str]:
         """The names in a module's ``__all__``; none where it has none, or not all of them can be seen."""
         value = self.modules.cells.get((fid, "__all__"))
-        listed = self.elements(value) if isinstance(value, Value) else []
+        listed = self.run.elements(value) if isinstance(value, Value) else []
         names = [item.value for item in listed if isinstance(item, Const) and isinstance(item.value, str)]
         return frozenset(names if len(names) == len(listed) else ())
 

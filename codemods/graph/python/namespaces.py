@@ -27,14 +27,14 @@ class Namespaces(Iteration):
             chosen = self.defined_in(space)
             if chosen is not None:
                 return chosen
-            made = self.taken(at, space)
-            made.shadow = (*self.lost().shadow, *made.shadow)
+            made = self.run.taken(at, space)
+            made.shadow = (*self.run.lost().shadow, *made.shadow)
             return made
         if isinstance(space.of, TreeModule):
             return self.module_member(space.of, key.value)
         if space.of is not None:
             return self.get_attribute(space.of, key.value, at)
-        found = self.s.get((space.oid, key.value))
+        found = self.run.s.get((space.oid, key.value))
         return self.load_name(key.value, at) if not isinstance(found, Value) else found
 
     def defined_in(self, space: Namespace) -> Value | None:
@@ -42,17 +42,17 @@ class Namespaces(Iteration):
         None where there are too many, or graphs beside them."""
         if isinstance(space.of, TreeModule):
             found = [self.module_member(space.of, n) for n in self.modules.globals.get(space.oid, ()) if n[:1] != "_"]
-        elif space.of is None and space.oid == self.frame.module_globals:
+        elif space.of is None and space.oid == self.run.frame.module_globals:
             # globals()[name]: what runs is not meant
             named = [v for n, v in self.named_in(space).items() if n[:1] != "_"]
             seen = [(self.imported(v) or v) if isinstance(v, (Imported, Join)) else v for v in named]
-            found = [v for v in seen if not (isinstance(v, Function) and v.definition in self.active)]
-            if any(map(self.is_module, found)):
+            found = [v for v in seen if not (isinstance(v, Function) and v.definition in self.run.active)]
+            if any(map(self.run.is_module, found)):
                 return None
         else:
             return None
         defined: list[Value] = list(dict.fromkeys(v for v in found if isinstance(v, (Function, Class))))
-        return None if len(defined) > MAX_MODULES or any(map(self.nodes_of, found)) else self.one_of(defined)
+        return None if len(defined) > MAX_MODULES or any(map(self.run.nodes_of, found)) else self.run.one_of(defined)
 
     def set_named_item(
         self, container: Namespace, key: Value, value: Value, at: ast.AST, expression: ast.expr | None
@@ -63,5 +63,5 @@ class Namespaces(Iteration):
             self.set_directly(container.of, key, value, at)
         else:
             named = key.value if isinstance(key, Const) and isinstance(key.value, str) else ANY
-            self.s.set((container.oid, named), value)
-            self.stored(value, Carrier(CarrierKind.GLOBAL, container.oid, named), at)
+            self.run.s.set((container.oid, named), value)
+            self.run.stored(value, Carrier(CarrierKind.GLOBAL, container.oid, named), at)

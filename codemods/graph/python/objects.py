@@ -56,32 +56,32 @@ class Objects(Names):
 
     def class_member(self, info: ClassInfo, name: str, at: ast.AST) -> Value | None:
         """What a class or its bases hold under ``name``, as written last."""
-        if name not in self.class_attributes:
+        if name not in self.run.class_attributes:
             return info.find(name)
         for base in info.mro():
-            value = self.s.get((base.oid, name))
+            value = self.run.s.get((base.oid, name))
             if isinstance(value, Value):
-                self.read(value, Carrier(CarrierKind.ATTRIBUTE, base.oid, name), at)
+                self.run.read(value, Carrier(CarrierKind.ATTRIBUTE, base.oid, name), at)
                 return value
             if name in base.members:
                 return base.members[name]
         return None
 
     def _object_attribute(self, receiver: Instance | Module, name: str, at: ast.AST) -> Value:
-        anywhere = self.s.get((receiver.oid, ANY)) if self.may_be_called(receiver.oid, name) else None
+        anywhere = self.run.s.get((receiver.oid, ANY)) if self.may_be_called(receiver.oid, name) else None
         if isinstance(receiver, Instance) and "__getattribute__" in self.special_names(receiver.cls):
             found = self._by_method(receiver, "__getattribute__", [Const(name)], at)
             if found is not None:
                 return found
-        value = self.s.get((receiver.oid, name))
+        value = self.run.s.get((receiver.oid, name))
         if isinstance(value, Value):
-            self.read(value, Carrier(CarrierKind.ATTRIBUTE, receiver.oid, name), at)
-            return value if not isinstance(anywhere, Value) else self.join(value, anywhere)
+            self.run.read(value, Carrier(CarrierKind.ATTRIBUTE, receiver.oid, name), at)
+            return value if not isinstance(anywhere, Value) else self.run.join(value, anywhere)
         if isinstance(receiver, Instance):
             found = self._by_class(receiver, name, anywhere, at)
             if found is not None:
                 return found
-        if self.is_module(receiver):
+        if self.run.is_module(receiver):
             found = self._of_any_module(receiver, name, at)
             if found is not None:
                 return found
@@ -103,16 +103,16 @@ class Objects(Names):
         member = self.class_member(receiver.cls, name, at)
         if isinstance(member, Instance) and member.cls.find("__get__") is not None:
             args = [receiver, Class(receiver.cls)]
-            return self._by_method(member, "__get__", args, at) or self.taken(at, member, name)
+            return self._by_method(member, "__get__", args, at) or self.run.taken(at, member, name)
         if isinstance(member, Function):
             return self._bound(receiver, member, name, at)
         if isinstance(anywhere, Value):
-            self.read(anywhere, Carrier(CarrierKind.ATTRIBUTE, receiver.oid, ANY), at)
-            return anywhere if member is None else self.join(member, anywhere)
+            self.run.read(anywhere, Carrier(CarrierKind.ATTRIBUTE, receiver.oid, ANY), at)
+            return anywhere if member is None else self.run.join(member, anywhere)
         if member is not None:
             return member
         if receiver.cls.find("__getattr__") is not None and not name.startswith("__"):
-            return self._by_method(receiver, "__getattr__", [Const(name)], at) or self.unknown(name)
+            return self._by_method(receiver, "__getattr__", [Const(name)], at) or self.run.unknown(name)
         return self._by_container(receiver, name, at)
 
     def _bound(self, receiver: Instance, member: Function, name: str, at: ast.AST) -> Value:
@@ -125,13 +125,13 @@ class Objects(Names):
 
     def _by_container(self, receiver: Instance, name: str, at: ast.AST) -> Value | None:
         """What the container says of an attribute from which the class of an object is derived."""
-        if isinstance(self.s.get((receiver.oid, SAME)), Value):
-            inner = self.contained(receiver)
-            return self.get_item(inner, Const(name), at) if inner is not None else self.unknown(name)
-        if not receiver.cls.container or self.is_module(receiver):
+        if isinstance(self.run.s.get((receiver.oid, SAME)), Value):
+            inner = self.run.contained(receiver)
+            return self.get_item(inner, Const(name), at) if inner is not None else self.run.unknown(name)
+        if not receiver.cls.container or self.run.is_module(receiver):
             return None
         # a method of the container, or an attribute of its class
-        inner = self.contained(receiver)
+        inner = self.run.contained(receiver)
         data = name == "data" and inner is not None and receiver.cls.derives(_WITH_DATA)
         return inner if data and inner is not None else Method(receiver, None, name)
 
@@ -139,7 +139,7 @@ class Objects(Names):
         """An attribute that every ``nn.Module`` has."""
         if name == "module":
             return receiver
-        if name == "_modules" and _is_looked_up(self.frame.file.parent(at)):
+        if name == "_modules" and _is_looked_up(self.run.frame.file.parent(at)):
             return self._parts_by_name(receiver)
         if name == "training":
             return NUMBER
@@ -149,17 +149,17 @@ class Objects(Names):
     def _of_layer(self, receiver: Module, name: str) -> Value:
         """An attribute of a module of the library, or of one that cannot be seen."""
         if name in ("weight", "bias") and receiver.leaf is not None:
-            for use in receiver.leaf.children if receiver.leaf in self.renewed else ():
+            for use in receiver.leaf.children if receiver.leaf in self.run.renewed else ():
                 use.escapes.append(Escape.WEIGHT_LEFT)
-            return Tensor(receiver.leaf if not self.frozen(receiver.leaf) else None)
-        if (part := self.named_part(receiver, name)) is not None:
+            return Tensor(receiver.leaf if not self.run.frozen(receiver.leaf) else None)
+        if (part := self.torch.named_part(receiver, name)) is not None:
             return part
         known = NAMED_PARTS.get((receiver.name, name), "")
         if receiver.leaf is None or not (known or not receiver.name):
             return Method(receiver, None, name)
         # part of a module that cannot be seen: most often a submodule with parameters among the module's own
-        child = Module(self.new_oid(), known, receiver.leaf)
-        self.s.set((receiver.oid, name), child)
+        child = Module(self.run.new_oid(), known, receiver.leaf)
+        self.run.s.set((receiver.oid, name), child)
         return child
 
     def _unlisted_of_object(self, receiver: Instance, name: str) -> Value:
@@ -167,30 +167,30 @@ class Objects(Names):
         once."""
         external = receiver.cls.family.startswith("external")
         if name.startswith("__") and not external:
-            return self.unknown(name)
-        made = self.lost(name, UnseenKind.ATTRIBUTE)
-        self.s.set((receiver.oid, name), made)
+            return self.run.unknown(name)
+        made = self.run.lost(name, UnseenKind.ATTRIBUTE)
+        self.run.s.set((receiver.oid, name), made)
         if not external:
-            self.attributes.setdefault(receiver.oid, {})[name] = None
+            self.run.attributes.setdefault(receiver.oid, {})[name] = None
         return made
 
     def _parts_by_name(self, receiver: Instance | Module) -> Value:
         """The dict of the modules in a module."""
         if isinstance(receiver, Module) and receiver.name not in MODULE_CONTAINERS:
             return Method(receiver, None, "_modules")
-        made = self.new_mapping()
+        made = self.run.new_mapping()
         seen: set[int] = set()
-        named = {name: self.s.get((receiver.oid, name)) for name in self.attributes.get(receiver.oid, ())}
+        named = {name: self.run.s.get((receiver.oid, name)) for name in self.run.attributes.get(receiver.oid, ())}
         for name, part in named.items():
-            if isinstance(part, Value) and name != ANY and all(map(self.is_module, self.options(part))):
+            if isinstance(part, Value) and name != ANY and all(map(self.run.is_module, self.run.options(part))):
                 seen.add(id(part))
-                self.put_item(made, Const(name), part)
-        for place, part in enumerate(self.s.get((receiver.oid, ITEMS)) or ()):
+                self.torch.put_item(made, Const(name), part)
+        for place, part in enumerate(self.run.s.get((receiver.oid, ITEMS)) or ()):
             if id(part) not in seen:
-                self.put_item(made, Const(str(place)), part)
-        more = [v for v in (self.s.get((receiver.oid, cell)) for cell in (ANY, REST)) if isinstance(v, Value)]
+                self.torch.put_item(made, Const(str(place)), part)
+        more = [v for v in (self.run.s.get((receiver.oid, cell)) for cell in (ANY, REST)) if isinstance(v, Value)]
         if more:
-            self.s.set((made.oid, REST), self.one_of(more))
+            self.run.s.set((made.oid, REST), self.run.one_of(more))
         return made
 
     def _layer_attribute(self, receiver: Instance, leaf: Node, name: str) -> Value | None:
@@ -199,10 +199,10 @@ class Objects(Names):
             return NUMBER
         if name not in ("weight", "bias"):
             return None
-        parameter = Tensor(leaf if not self.frozen(leaf) else None)
+        parameter = Tensor(leaf if not self.run.frozen(leaf) else None)
         # there may be none: ``bias=False``, ``affine=False``
         certain = name == "weight" and receiver.cls.layer in ALWAYS_WEIGHTED
-        return parameter if certain else self.join(parameter, NONE)
+        return parameter if certain else self.run.join(parameter, NONE)
 
     def _by_method(self, receiver: Instance, method: str, given: list[Value], at: ast.AST) -> Value | None:
         """What a special method of an object's class makes of ``given``; None if it is no function of the tree, or is
@@ -211,7 +211,7 @@ class Objects(Names):
         if isinstance(found, Library) and receiver.cls.container:
             # __getattr__ = dict.__getitem__
             return self.call_method(receiver, found.path.rpartition(".")[2], Arguments(None, given), at)
-        if not isinstance(found, Function) or found.definition in self.active:
+        if not isinstance(found, Function) or found.definition in self.run.active:
             return None
         return self.call_function(found, Arguments(None, given), at, receiver=receiver)
 
@@ -221,7 +221,7 @@ class Objects(Names):
 
     def may_be_called(self, oid: int, name: str) -> bool:
         """Whether what was written to an object under a computed name may lie under ``name``."""
-        return oid not in self.named_as or any(text.may_be(name) for text in self.named_as[oid])
+        return oid not in self.run.named_as or any(text.may_be(name) for text in self.run.named_as[oid])
 
 
 def _is_looked_up(user: ast.AST | None) -> bool:

@@ -29,28 +29,28 @@ class OldForms(Calls):
             path = canonical(f"{target.path}.{method}" if method else target.path)
             head, _, last = path.rpartition(".")
             if path in RENAMED_CALLS or path in REMOVED_CALLS:
-                self.trace.old.append(OldForm(OldKind.CALL, self.place(e), e.func, Library(path)))
+                self.run.trace.old.append(OldForm(OldKind.CALL, self.run.place(e), e.func, Library(path)))
             elif head in ("torch.nn", "torch.nn.functional") and (
                 last in SIZE_AVERAGE_AT or any(k.arg in ("size_average", "reduce") for k in e.keywords)
             ):
-                self.trace.old.append(OldForm(OldKind.LOSS, self.place(e), e.func, Library(path)))
+                self.run.trace.old.append(OldForm(OldKind.LOSS, self.run.place(e), e.func, Library(path)))
             elif head == "torch.optim.lr_scheduler" and any(k.arg == "verbose" for k in e.keywords):
-                self.trace.old.append(OldForm(OldKind.VERBOSE, self.place(e), e.func, Library(path)))
+                self.run.trace.old.append(OldForm(OldKind.VERBOSE, self.run.place(e), e.func, Library(path)))
         elif method in OLD_METHODS and not isinstance(target, (Instance, Class, TreeModule)):
-            self.trace.old.append(OldForm(OldKind.METHOD, self.place(e), e.func, target))
+            self.run.trace.old.append(OldForm(OldKind.METHOD, self.run.place(e), e.func, target))
 
     def note_old_base(self, base: ast.expr, value: Value) -> None:
         """Record a class that is derived from one which has another name today."""
         path = canonical(value.path) if isinstance(value, Library) else ""
         if path in GONE_CALLS:
-            self.trace.old.append(OldForm(OldKind.BASE, self.place(base), base, Library(path)))
+            self.run.trace.old.append(OldForm(OldKind.BASE, self.run.place(base), base, Library(path)))
 
     def note_first_element(self, e: ast.Subscript) -> None:
         """Record ``loss.data[0]`` and its like."""
         subject = first_element(e)
-        value = self.values.get(subject) if subject is not None else None
+        value = self.run.values.get(subject) if subject is not None else None
         if subject is not None and value is not None:
-            self.trace.old.append(OldForm(OldKind.FIRST_ELEMENT, self.place(e), subject, value))
+            self.run.trace.old.append(OldForm(OldKind.FIRST_ELEMENT, self.run.place(e), subject, value))
 
 
 def first_element(e: ast.expr) -> ast.expr | None:

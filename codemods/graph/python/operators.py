@@ -89,8 +89,8 @@ class Operators(OldForms):
     def _eval_UnaryOp(self, e: ast.UnaryOp) -> Value:
         value = self.evaluate(e.operand)
         if isinstance(e.op, ast.Not):
-            self.use(value, UseKind.TRUTH, e)
-            truth = self.truth(value)
+            self.run.use(value, UseKind.TRUTH, e)
+            truth = self.run.truth(value)
             return NUMBER if truth is None else Const(not truth)
         if isinstance(value, Const) and isinstance(value.value, (int, float)):
             if isinstance(e.op, ast.USub):
@@ -102,18 +102,18 @@ class Operators(OldForms):
             member = value.cls.find(f"__{_METHODS[type(e.op).__name__]}__")
             if isinstance(member, Function):
                 return self.call_function(member, Arguments(), e, receiver=value)
-            return self.taken(e, value)
+            return self.run.taken(e, value)
         if isinstance(e.op, ast.Invert):
             return INDEX
-        if self.nodes_of(value):
-            dimensionless = self.is_dimensionless(value)
-            return self.tensor_op(
-                e, "neg", [value], saves=False, scalar=self.is_scalar(value), dimensionless=dimensionless
+        if self.run.nodes_of(value):
+            dimensionless = self.run.is_dimensionless(value)
+            return self.run.tensor_op(
+                e, "neg", [value], saves=False, scalar=self.run.is_scalar(value), dimensionless=dimensionless
             )
         if isinstance(value, Tensor):
             return value
-        made = self.unknown("neg")
-        made.shadow = self.shadow_of([value])
+        made = self.run.unknown("neg")
+        made.shadow = self.run.shadow_of([value])
         return made
 
     def _eval_BinOp(self, e: ast.BinOp) -> Value:
@@ -130,8 +130,8 @@ class Operators(OldForms):
         """
         if type(left) is not int or type(right) is not int or not isinstance(e.op, (ast.Add, ast.Sub)):
             return None
-        frame = self.frame
-        if frame.function is None or self.active.count(frame.function.definition) > MAX_LEVELS:
+        frame = self.run.frame
+        if frame.function is None or self.run.active.count(frame.function.definition) > MAX_LEVELS:
             return None
         call = frame.file.parent(e)
         if isinstance(call, ast.keyword):
@@ -153,7 +153,7 @@ class Operators(OldForms):
             (isinstance(left, Const) and isinstance(left.value, str))
             or (isinstance(left, Plain) and left.kind is PlainKind.TEXT)
         ):
-            self.use(right, UseKind.FORMAT, at)
+            self.run.use(right, UseKind.FORMAT, at)
             return formatted(left, "%", [right])
         if isinstance(left, (Sequence, Tuple, Parameters)):
             found = self._of_sequences(name, left, right)
@@ -170,42 +170,42 @@ class Operators(OldForms):
                 return found
         if isinstance(left, _CONTAINERS) or isinstance(right, _CONTAINERS):
             return self._of_containers(name, left, right, at)
-        if self.nodes_of(left) or self.nodes_of(right) or self.held_in([left, right]):
-            scalar = self.is_scalar(left) and self.is_scalar(right) and name != "MatMult"
+        if self.run.nodes_of(left) or self.run.nodes_of(right) or self.run.held_in([left, right]):
+            scalar = self.run.is_scalar(left) and self.run.is_scalar(right) and name != "MatMult"
             # a product with a number saves that number: a second backward raises (ran)
             saves = name not in SUMS and name != "Mod"
             label = name if not isinstance(right, plain) or isinstance(left, plain) else f"{name}:number"
-            if name == "Div" and not (self.nodes_of(left) or self.held_in([left])):
+            if name == "Div" and not (self.run.nodes_of(left) or self.run.held_in([left])):
                 label = "Div:by"
-            dimensionless = self.is_dimensionless(left) and self.is_dimensionless(right)
-            return self.tensor_op(at, label, [left, right], saves=saves, scalar=scalar, dimensionless=dimensionless)
+            dimensionless = self.run.is_dimensionless(left) and self.run.is_dimensionless(right)
+            return self.run.tensor_op(at, label, [left, right], saves=saves, scalar=scalar, dimensionless=dimensionless)
         if isinstance(left, Tensor) or isinstance(right, Tensor):
-            scalar = self.is_scalar(left) and self.is_scalar(right) and name != "MatMult"
-            return Tensor(None, scalar, shadow=self.shadow_of_new([left, right]))
+            scalar = self.run.is_scalar(left) and self.run.is_scalar(right) and name != "MatMult"
+            return Tensor(None, scalar, shadow=self.run.shadow_of_new([left, right]))
         if isinstance(left, Plain) and left.kind is PlainKind.ARRAY and isinstance(right, (Const, Plain)):
             return ARRAY
         if name == "Add" and Unknown in (left.__class__, right.__class__) and (is_text(left) or is_text(right)):
             # no number and no tensor takes a text
             return Plain(PlainKind.TEXT, begin_of(left), end_of(right))
         data = all(v.data if isinstance(v, Unknown) else True for v in (left, right))
-        made = self.unknown(name, data=data)
-        made.shadow = self.shadow_of([left, right])
+        made = self.run.unknown(name, data=data)
+        made.shadow = self.run.shadow_of([left, right])
         return made
 
     def _of_containers(self, name: str, left: Value, right: Value, at: ast.AST) -> Value:
         """What an operation makes of a container and of what cannot be seen: no tensor takes a list or a dict, so that
         the other one is a container as well, and so is the result."""
-        inside = self.taken(at, Tuple((left, right)), name)
+        inside = self.run.taken(at, Tuple((left, right)), name)
         if isinstance(left, Plain) or isinstance(right, Plain):
             return inside
         if name == "BitOr" and Mapping in (left.__class__, right.__class__):
-            made = self.new_mapping()
-            self.s.set((made.oid, REST), inside)
+            made = self.run.new_mapping()
+            self.run.s.set((made.oid, REST), inside)
             return made
         known = left if isinstance(left, _CONTAINERS) else right
         if name in ("Add", "BitOr") and isinstance(known, Sequence | Tuple):
             kind = known.kind if isinstance(known, Sequence) else SequenceKind.TUPLE
-            return self.new_sequence([], rest=inside, kind=kind)
+            return self.run.new_sequence([], rest=inside, kind=kind)
         return inside
 
     def _of_sequences(self, name: str, left: Sequence | Tuple | Parameters, right: Value) -> Value | None:
@@ -213,26 +213,28 @@ class Operators(OldForms):
         if isinstance(left, Tuple) and isinstance(right, Tuple) and name == "Add":
             return Tuple((*left.items, *right.items))
         if isinstance(left, (Sequence, Tuple)) and isinstance(right, (Sequence, Tuple)) and name == "Add":
-            (first, many), (second, more) = self.apart(left), self.apart(right)
+            (first, many), (second, more) = self.run.apart(left), self.run.apart(right)
             every = [*first, *second]
-            return self.counted_as(self.new_sequence(every[:16], self.one_of([*every[16:], *many, *more])), left, right)
+            return self.counted_as(
+                self.run.new_sequence(every[:16], self.run.one_of([*every[16:], *many, *more])), left, right
+            )
         if not isinstance(left, Tuple) and isinstance(right, (Sequence, Parameters)) and name == "Add":
             # list(a.parameters()) + list(b.parameters())
-            parts = [[v] if isinstance(v, Parameters) else self.elements(v) for v in (left, right)]
-            return self.new_sequence([v for part in parts for v in part])
+            parts = [[v] if isinstance(v, Parameters) else self.run.elements(v) for v in (left, right)]
+            return self.run.new_sequence([v for part in parts for v in part])
         if isinstance(left, (Sequence, Tuple)) and name == "Mult":
-            items, several = self.apart(left)
+            items, several = self.run.apart(left)
             times = right.value if isinstance(right, Const) and isinstance(right.value, int) else 2
             if isinstance(left, Tuple) and not several and 0 <= times * len(items) <= MAX_TIMES:
                 return Tuple(tuple(items) * times)
             every = [*items, *items] if isinstance(left, Sequence) else items
-            made = self.new_sequence(every, self.one_of(several))
-            self.repeated.add(made.oid)
+            made = self.run.new_sequence(every, self.run.one_of(several))
+            self.run.repeated.add(made.oid)
             return self.counted_as(made, left)
         if isinstance(left, Sequence) and isinstance(right, Sequence):
             # sets
-            return self.new_sequence(
-                [], rest=self.one_of([*self.elements(left), *self.elements(right)]), kind=SequenceKind.SET
+            return self.run.new_sequence(
+                [], rest=self.run.one_of([*self.run.elements(left), *self.run.elements(right)]), kind=SequenceKind.SET
             )
         return None
 
@@ -241,7 +243,7 @@ class Operators(OldForms):
         member = old.cls.find(f"__i{_METHODS.get(name, '')}__")
         if isinstance(member, Function):
             return self.call_function(member, Arguments(None, [added]), at, receiver=old)
-        inner = self.contained(old)
+        inner = self.run.contained(old)
         if name == "Add" and isinstance(inner, Sequence):
             self.container_method(inner, "extend", Arguments(None, [added]), at)
             return old
@@ -258,10 +260,10 @@ class Operators(OldForms):
             member = right.cls.find(f"__r{method}__")
             if isinstance(member, Function):
                 return self.call_function(member, Arguments(None, [left]), at, receiver=right)
-        inner = [self.contained(v) or v for v in (left, right)]
+        inner = [self.run.contained(v) or v for v in (left, right)]
         if inner != [left, right]:
             return self.binary(name, inner[0], inner[1], at)
-        made = self.taken(at, Tuple((left, right)), name)
+        made = self.run.taken(at, Tuple((left, right)), name)
         return made if made.node is not None else None
 
     # comparisons
@@ -274,12 +276,12 @@ class Operators(OldForms):
             for asked, kind in ((left, right), (right, left)):
                 is_type = isinstance(asked, Unknown) and asked.path == "builtins.type"
                 if is_type and isinstance(kind, Library) and canonical(kind.path) == "torch.autograd.Variable":
-                    self.trace.old.append(OldForm(OldKind.TYPE_IS_VARIABLE, self.place(e), e, kind))
+                    self.run.trace.old.append(OldForm(OldKind.TYPE_IS_VARIABLE, self.run.place(e), e, kind))
             if isinstance(op, (ast.Is, ast.IsNot)):
-                if self.nodes_of(left) and self.nodes_of(right):
+                if self.run.nodes_of(left) and self.run.nodes_of(right):
                     # what is detached, or a number, is another object
-                    self.use(left, UseKind.HISTORY_READ, e, "is")
-                    self.use(right, UseKind.HISTORY_READ, e, "is")
+                    self.run.use(left, UseKind.HISTORY_READ, e, "is")
+                    self.run.use(right, UseKind.HISTORY_READ, e, "is")
                 result = self._is(left, right, negated=isinstance(op, ast.IsNot))
             elif isinstance(op, (ast.In, ast.NotIn)):
                 result = self._contains(left, right, negated=isinstance(op, ast.NotIn))
@@ -290,7 +292,7 @@ class Operators(OldForms):
 
     def _compare(self, op: ast.cmpop, left: Value, right: Value, at: ast.expr) -> Value:
         for value in (left, right):
-            self.use(value, UseKind.COMPARE, at)
+            self.run.use(value, UseKind.COMPARE, at)
         if isinstance(left, Instance):
             member = left.cls.find(f"__{_METHODS.get(type(op).__name__, '')}__")
             if isinstance(member, Function):
@@ -306,12 +308,12 @@ class Operators(OldForms):
             return Const(isinstance(op, ast.Eq)) if named else NUMBER
         if isinstance(op, (ast.Eq, ast.NotEq)) and (same := _same_type(left, right)) is not None:
             return Const(same is isinstance(op, ast.Eq))
-        options = (*self.options(left), *self.options(right))
+        options = (*self.run.options(left), *self.run.options(right))
         if any(isinstance(option, Tensor) for option in options):
             return INDEX
         if any(isinstance(option, Plain) and option.kind is PlainKind.ARRAY for option in options):
             return ARRAY
-        return self.unknown("compare", data=True) if any(isinstance(o, Unknown) for o in options) else NUMBER
+        return self.run.unknown("compare", data=True) if any(isinstance(o, Unknown) for o in options) else NUMBER
 
     def _is(self, left: Value, right: Value, *, negated: bool) -> Value:
         answer: bool | None = None
@@ -334,12 +336,12 @@ class Operators(OldForms):
 
     def _contains(self, left: Value, right: Value, *, negated: bool) -> Value:
         if isinstance(left, Const) and isinstance(right, (Tuple, Sequence)):
-            items = self.elements(right)
+            items = self.run.elements(right)
             if items and all(isinstance(i, Const) for i in items):
                 found = any(i.value == left.value for i in items if isinstance(i, Const))
                 return Const(found is not negated)
         if isinstance(left, Library) and isinstance(right, (Tuple, Sequence)):
-            same = {_same_type(left, kind) for kind in self.elements(right)}
+            same = {_same_type(left, kind) for kind in self.run.elements(right)}
             if True in same or same == {False}:
                 return Const((True in same) is not negated)
         return NUMBER
@@ -352,41 +354,41 @@ class Operators(OldForms):
         perhaps = False
         for i, expression in enumerate(e.values):
             value = self.evaluate(expression)
-            self.use(value, UseKind.TRUTH, e)
-            truth = self.truth(value)
+            self.run.use(value, UseKind.TRUTH, e)
+            truth = self.run.truth(value)
             # what is asked only on some paths ends only those
             self.raises_here = self.raises_here and not perhaps
             perhaps = perhaps or truth is None
             if truth is stop_at:
-                result = value if result is None else self.join(result, value)
+                result = value if result is None else self.run.join(result, value)
                 break
             if truth is None or i == len(e.values) - 1:
-                result = value if result is None else self.join(result, value)
+                result = value if result is None else self.run.join(result, value)
         if isinstance(result, (Plain,)) or result is None:
             return NUMBER
         if isinstance(result, Join) and all(isinstance(o, (Const, Plain)) for o in result.options):
-            truths = {self.truth(o) for o in result.options}
+            truths = {self.run.truth(o) for o in result.options}
             return Const(truths.pop()) if len(truths) == 1 and None not in truths else NUMBER
         return result
 
     def _eval_IfExp(self, e: ast.IfExp) -> Value:
         test = self.evaluate(e.test)
-        self.use(test, UseKind.TRUTH, e)
-        truth = self.truth(test)
+        self.run.use(test, UseKind.TRUTH, e)
+        truth = self.run.truth(test)
         if truth is not None:
             return self.evaluate(e.body if truth else e.orelse)
-        base = self.s
-        self.s = base.fork()
+        base = self.run.s
+        self.run.s = base.fork()
         first = self.evaluate(e.body)
-        after_first = self.s
+        after_first = self.run.s
         first_raises, self.raises_here = self.raises_here, False
-        self.s = base.fork()
+        self.run.s = base.fork()
         second = self.evaluate(e.orelse)
-        after_second = self.s
+        after_second = self.run.s
         # where one way raises, the other one goes on
         self.raises_here = self.raises_here and first_raises
-        self.meet([after_first, after_second], base)
-        return self.join(first, second)
+        self.run.meet([after_first, after_second], base)
+        return self.run.join(first, second)
 
 
 def _same_type(left: Value, right: Value) -> bool | None:

@@ -46,7 +46,7 @@ class Remembering(Frames):
     def asked_for(self, function: Function, args: Arguments, receiver: Value | None) -> Asked | None:
         """What a call is remembered by, None if it must not be."""
         decorated = function.wrapped or function.grad_mode is not GradSetting.UNSET
-        if args.more or args.uncounted or decorated or self.hooks:
+        if args.more or args.uncounted or decorated or self.run.hooks:
             return None
         if self.cache_of(function.definition) is not None:
             return None
@@ -59,7 +59,7 @@ class Remembering(Frames):
         # one tensor that is given twice is not two
         same: dict[Node, int] = {}
         equal = tuple(same.setdefault(node, i) for i, node in enumerate(asked.nodes))
-        return replace(asked, key=(own, self.s.grad, len(args.positional), equal, *names, *parts))
+        return replace(asked, key=(own, self.run.s.grad, len(args.positional), equal, *names, *parts))
 
     def _look(self, value: Value, asked: Asked, depth: int = 0) -> Any:
         """How an argument looks; what it carries is added to ``asked``."""
@@ -69,7 +69,9 @@ class Remembering(Frames):
                 asked.containers.append(value)
                 looks = [self._look(one, asked, depth + 1) for one in held.values()]
                 form = (value.kind, value.bounded) if isinstance(value, Sequence) else ()
-                order = tuple(value.oid in known for known in (self.displaced, self.uncounted, self.repeated))
+                order = tuple(
+                    value.oid in known for known in (self.run.displaced, self.run.uncounted, self.run.repeated)
+                )
                 return None if None in looks else ("holds", form, order, *held, *looks)
         asked.nodes.extend(nodes_in(value))
         return signature(value)
@@ -77,45 +79,45 @@ class Remembering(Frames):
     def _held_by_name(self, container: Sequence | Mapping) -> dict[Any, Value] | None:
         """What a container holds by its cells, None where that is too much or is not held as such."""
         oid = container.oid
-        rest = self.s.get((oid, REST))
+        rest = self.run.s.get((oid, REST))
         if isinstance(container, Sequence):
-            items = self.s.get((oid, ITEMS))
+            items = self.run.s.get((oid, ITEMS))
             if container.kind not in (SequenceKind.LIST, SequenceKind.DEQUE) or not isinstance(items, tuple):
                 return None
             held: dict[Any, Any] = dict(enumerate(items))
         else:
-            held = {key: self.s.get((oid, key)) for key in self.mapping_keys(container)}
+            held = {key: self.run.s.get((oid, key)) for key in self.run.mapping_keys(container)}
         if rest is not None:
             held[REST] = rest
         return held if 0 < len(held) <= _MANY and all(isinstance(v, Value) for v in held.values()) else None
 
     def recall(self, asked: Asked, args: Arguments, at: ast.AST) -> Value | None:
         """What the call gave before, made of these arguments; None where nothing is remembered that still holds."""
-        memo = self.memos.get(asked.key)
+        memo = self.run.memos.get(asked.key)
         if memo is None:
             return None
-        peek = self.s.peek
+        peek = self.run.s.peek
         if any(peek(cell) is not value for cell, value in memo.reads.items()):
             return None
-        if self.s.reads is not None:
+        if self.run.s.reads is not None:
             for cell, value in memo.reads.items():
-                self.s.reads.setdefault(cell, value)
+                self.run.s.reads.setdefault(cell, value)
         for container in asked.containers:
-            for held in self.elements(container):
-                self.read(held, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
+            for held in self.run.elements(container):
+                self.run.read(held, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
         self._note_again(memo, asked, args, at)
         made: list[Node | None] = []
         nodes: dict[Node, Node] = {}
-        shadow = self.shadow_of(args.all())
+        shadow = self.run.shadow_of(args.all())
         aliased = [tensor for tensor in tensors_in([*args.all(), *self._elements_of(asked)]) if tensor.aliases]
         for step in memo.steps:
             parents = [p if isinstance(p, Node) else made[p] if p >= 0 else asked.nodes[-1 - p] for p in step.parents]
-            node = self.once_more(step, [p for p in parents if p is not None], at)
+            node = self.run.once_more(step, [p for p in parents if p is not None], at)
             made.append(node)
             if node is not None:
                 node.shadow = shadow
                 if aliased and node.saves:
-                    self.drawn(aliased, node)
+                    self.run.drawn(aliased, node)
                 if step.result is not None:
                     nodes[step.result] = node
         if any(node not in nodes and not node.leaf for node in nodes_in(memo.result)):
@@ -124,26 +126,26 @@ class Remembering(Frames):
 
     def _note_again(self, memo: Memo, asked: Asked, args: Arguments, at: ast.AST) -> None:
         """Note at the arguments of a call what was noted at those of the one that is remembered."""
-        place = self.place(at)
+        place = self.run.place(at)
         for node, (uses, escapes) in dict(zip(asked.nodes, memo.noted, strict=True)).items():
             node.uses += [use._replace(place=place) for use in uses]
             node.escapes += escapes
         if memo.handed is not None:
             things, models = memo.handed
-            self.trace.handings.append(Handing(place, (*args.all(), *things), models))
+            self.run.trace.handings.append(Handing(place, (*args.all(), *things), models))
 
     def run_and_remember(self, asked: Asked, args: Arguments, frame: Frame, definition: ast.AST) -> Value:
         """Run the body of a function, and remember what it gave where that follows from what it read."""
         before = self._before(asked)
-        outer_reads = self.s.reads
+        outer_reads = self.run.s.reads
         reads: dict[Key, Any] = {}
-        self.s.reads = reads
+        self.run.s.reads = reads
         result = self.run_body(frame, definition)
-        self.s.reads = outer_reads
+        self.run.s.reads = outer_reads
         if outer_reads is not None:
             for cell, value in reads.items():
                 outer_reads.setdefault(cell, value)
-        if self.raises_here or self.s.grad is not frame.grad or not simple(result):
+        if self.raises_here or self.run.s.grad is not frame.grad or not simple(result):
             return result
         if self._left_something(before, asked, frame.fid, reads) or self._made_unseen(args, result):
             return result
@@ -154,25 +156,25 @@ class Remembering(Frames):
         if self._is_of_before(result, asked, [*args.all(), *_flat(kept.values())]):
             return result
         # what a result was cut off from was computed, too, and so was what code did something with
-        cut = [o for o in self.shadow_of([result]) if isinstance(o, Node) and o.birth >= before.clock]
-        used = [node for node in self.trace.nodes[before.nodes :] if node.uses or node.escapes]
-        steps = graph_of([*nodes_in(result), *cut, *used], before.clock, asked.nodes, self.trace.unpacked)
+        cut = [o for o in self.run.shadow_of([result]) if isinstance(o, Node) and o.birth >= before.clock]
+        used = [node for node in self.run.trace.nodes[before.nodes :] if node.uses or node.escapes]
+        steps = graph_of([*nodes_in(result), *cut, *used], before.clock, asked.nodes, self.run.trace.unpacked)
         if steps is not None:
             noted = tuple(
                 (tuple(node.uses[uses:]), tuple(node.escapes[escapes:]))
                 for node, (uses, escapes) in zip(asked.nodes, before.at_arguments, strict=True)
             )
-            handings = self.trace.handings[before.counts[4] :]
+            handings = self.run.trace.handings[before.counts[4] :]
             given = [value for handing in handings for value in handing.given]
             things = tuple(value for value in given if 0 < getattr(value, "oid", 0) < frame.fid)
             handed = (things, any(handing.models for handing in handings)) if handings else None
-            self.memos[asked.key] = Memo(kept, result, steps, noted, handed)
+            self.run.memos[asked.key] = Memo(kept, result, steps, noted, handed)
         return result
 
     def _before(self, asked: Asked) -> _Before:
-        t = self.trace
+        t = self.run.trace
         return _Before(
-            self.clock,
+            self.run.clock,
             (len(t.walks), len(t.marks), len(t.steps), len(t.given_away)),
             (len(t.accumulations), len(t.growths), len(t.storings), len(t.alterations), len(t.handings)),
             events_at(asked.nodes),
@@ -181,7 +183,7 @@ class Remembering(Frames):
 
     def _left_something(self, before: _Before, asked: Asked, first: int, reads: dict[Key, Any]) -> bool:
         """Whether a call that began with identity ``first`` noted or changed anything that is not its own."""
-        trace, peek = self.trace, self.s.peek
+        trace, peek = self.run.trace, self.run.s.peek
         if self._before(asked).events != before.events:
             return True
         sums, growths, storings, alterations, _ = before.counts
@@ -190,46 +192,46 @@ class Remembering(Frames):
             any(a.carrier is None or a.carrier.owner < first for a in grown)
             or any(getattr(storing.container, "oid", 0) < first for storing in trace.storings[storings:])
             or any(self._is_older(a.value, before.clock) for a in trace.alterations[alterations:])
-            or any(c[0] and c[0] < first and (c not in reads or peek(c) is not reads[c]) for c in self.written)
+            or any(c[0] and c[0] < first and (c not in reads or peek(c) is not reads[c]) for c in self.run.written)
         )
 
     def _is_older(self, value: Value, clock: int) -> bool:
         """Whether what was changed in place has a graph of before, or shares its memory with other tensors."""
         aliased = isinstance(value, Tensor) and bool(value.aliases)
-        return aliased or any(node.birth < clock for node in self.nodes_of(value))
+        return aliased or any(node.birth < clock for node in self.run.nodes_of(value))
 
     def _made_unseen(self, args: Arguments, result: Value) -> bool:
         """Whether a call made something that cannot be seen, which is another thing each time."""
-        given = {id(o) for o in self.shadow_of(args.all())}
-        return any(isinstance(o, Unseen) and id(o) not in given for o in self.shadow_of([result]))
+        given = {id(o) for o in self.run.shadow_of(args.all())}
+        return any(isinstance(o, Unseen) and id(o) not in given for o in self.run.shadow_of([result]))
 
     def _is_of_before(self, result: Value, asked: Asked, there: list[Value]) -> bool:
         """Whether a result is a tensor that was there before the call, or shares its memory."""
         there = [*there, *self._elements_of(asked)]
-        memory = {id(base) for tensor in tensors_in(there) for base in self.memory(tensor)}
+        memory = {id(base) for tensor in tensors_in(there) for base in self.run.memory(tensor)}
         return any(
-            tensor.aliases or not memory.isdisjoint(map(id, self.memory(tensor))) for tensor in tensors_in([result])
+            tensor.aliases or not memory.isdisjoint(map(id, self.run.memory(tensor))) for tensor in tensors_in([result])
         ) or not set(asked.nodes).isdisjoint(nodes_in(result))
 
     def _elements_of(self, asked: Asked) -> list[Value]:
-        return [one for container in asked.containers for one in self.elements(container)]
+        return [one for container in asked.containers for one in self.run.elements(container)]
 
     def _cells_of(self, container: Sequence | Mapping) -> list[Any]:
         """The cells by which a container that is given to a call is told."""
-        return [REST, ITEMS] if isinstance(container, Sequence) else self.mapping_keys(container)
+        return [REST, ITEMS] if isinstance(container, Sequence) else self.run.mapping_keys(container)
 
     # functions that give the same result again
 
     def cache_of(self, definition: ast.AST) -> Unseen | None:
         """What stands for the results of a function whose decorator hands the same result out again."""
-        if definition not in self.caches:
+        if definition not in self.run.caches:
             again = any(self._may_repeat(d) for d in getattr(definition, "decorator_list", ()))
-            self.caches[definition] = Unseen(UnseenKind.CALL, getattr(definition, "name", "")) if again else None
-        return self.caches[definition]
+            self.run.caches[definition] = Unseen(UnseenKind.CALL, getattr(definition, "name", "")) if again else None
+        return self.run.caches[definition]
 
     def _may_repeat(self, decorator: ast.expr) -> bool:
         """Whether a decorator may hand a former result out again: one that is not known to do otherwise."""
-        value = self.values.get(decorator.func if isinstance(decorator, ast.Call) else decorator)
+        value = self.run.values.get(decorator.func if isinstance(decorator, ast.Call) else decorator)
         if isinstance(value, Library):
             path = canonical(value.path)
             return path in CACHING or path.partition(".")[0] not in PASSING_DECORATORS
@@ -238,7 +240,7 @@ class Remembering(Frames):
 
     def kept_result(self, value: Value, marker: Unseen) -> Value:
         """A result that later calls may give again."""
-        for node in self.nodes_of(value):
+        for node in self.run.nodes_of(value):
             if not node.leaf:
                 node.shadow = (marker, *node.shadow)
         if isinstance(value, Tensor):

@@ -100,9 +100,9 @@ class Standard(Unknowns):
             return None
         own = value.cls.find(f"__{name}__") if isinstance(value, Instance) else None
         if isinstance(own, Function):
-            memo: list[Value] = [self.new_mapping()] if name == "deepcopy" else []
+            memo: list[Value] = [self.run.new_mapping()] if name == "deepcopy" else []
             return self.call_function(own, Arguments(None, memo), at, receiver=value)
-        return Copying(self, at, deep=name == "deepcopy").of(value)
+        return Copying(self.run, self.modules, at, deep=name == "deepcopy").of(value)
 
     # namespaces and records
 
@@ -112,14 +112,14 @@ class Standard(Unknowns):
             # an object whose class has no code of its own
             made = self.new_object(made_class(self, "SimpleNamespace", (), []))
         else:
-            made = self.unknown(path, data=True, public=True)
+            made = self.run.unknown(path, data=True, public=True)
         for name, value in args.keywords.items():
             self.set_attribute(made, name, value, at)
         for value in (*args.positional, *args.more):
             filled = self.make_mapping(Arguments(None, [value]), at)
-            for key in self.mapping_keys(filled):
-                held = self.s.get((filled.oid, key))
-                if isinstance(held, Value) and (self.nodes_of(held) or isinstance(key, tuple)):
+            for key in self.run.mapping_keys(filled):
+                held = self.run.s.get((filled.oid, key))
+                if isinstance(held, Value) and (self.run.nodes_of(held) or isinstance(key, tuple)):
                     self.set_attribute(made, str(key[1]) if isinstance(key, tuple) else ANY, held, at)
         return made
 
@@ -131,7 +131,7 @@ class Standard(Unknowns):
         if isinstance(fields, Const) and isinstance(fields.value, str):
             names: list[object] = list(fields.value.replace(",", " ").split())
         else:
-            named = [v.items[0] if isinstance(v, Tuple) and v.items else v for v in self.elements(fields)]
+            named = [v.items[0] if isinstance(v, Tuple) and v.items else v for v in self.run.elements(fields)]
             names = [v.value if isinstance(v, Const) else None for v in named]
         if not names or not all(isinstance(n, str) and is_name(n) for n in names):
             return None
@@ -142,12 +142,12 @@ class Standard(Unknowns):
         if name == "replace" and isinstance(first, Instance):
             return self.copied(first, args.keywords, at=at)
         if name == "asdict" and isinstance(first, Instance):
-            made = self.new_mapping()
+            made = self.run.new_mapping()
             for field in first.cls.fields():
-                self.put_item(made, Const(field), self.field(first, field))
+                self.torch.put_item(made, Const(field), self.run.field(first, field))
             return made
         if name == "astuple" and isinstance(first, Instance):
-            return Tuple(tuple(self.field(first, field) for field in first.cls.fields()))
+            return Tuple(tuple(self.run.field(first, field) for field in first.cls.fields()))
         if name == "fields":
             info = first.cls if isinstance(first, Instance) else first.info if isinstance(first, Class) else None
             if info is not None:
@@ -160,8 +160,8 @@ class Standard(Unknowns):
         return None
 
     def _named_field(self, name: str) -> Value:
-        made = self.unknown("field", data=True)
-        self.put_into(made, "name", Const(name))
+        made = self.run.unknown("field", data=True)
+        self.run.put_into(made, "name", Const(name))
         return made
 
     # containers
@@ -172,33 +172,33 @@ class Standard(Unknowns):
             return self._record(args)
         if name == "deque":
             filled = self.builtin("list", Arguments(args.call, given[:1]), at)
-            items, several = self.apart(filled) if isinstance(filled, (Sequence, Tuple)) else ([], [])
+            items, several = self.run.apart(filled) if isinstance(filled, (Sequence, Tuple)) else ([], [])
             if not items and given and not isinstance(filled, Sequence):
                 items = self.iterate(given[0], at)
-            queue = self.new_sequence(items[:16], self.one_of([*items[16:], *several]), kind=SequenceKind.DEQUE)
+            queue = self.run.new_sequence(items[:16], self.run.one_of([*items[16:], *several]), kind=SequenceKind.DEQUE)
             limit = args.keywords.get("maxlen", given[1] if len(given) > 1 else NONE)
-            return self.counted_as(queue if self.is_none(limit) else replace(queue, bounded=True), filled)
+            return self.counted_as(queue if self.run.is_none(limit) else replace(queue, bounded=True), filled)
         if name in ("OrderedDict", "UserDict"):
             return self.make_mapping(args, at)
         if name == "Counter":
             counter = self.make_mapping(args, at)
-            self.s.set((counter.oid, COUNTS), TRUE)
+            self.run.s.set((counter.oid, COUNTS), TRUE)
             return counter
         if name == "UserList":
             return self.builtin("list", args, at)
         if name == "defaultdict":
             made = self.make_mapping(Arguments(args.call, given[1:], args.keywords, args.more), at)
             if given:
-                self.s.set((made.oid, "factory"), given[0])
+                self.run.s.set((made.oid, "factory"), given[0])
             return made
         if name == "ChainMap" and given:
-            joined = self.one_of(list(given))
+            joined = self.run.one_of(list(given))
             # what is written goes to the first
             return joined if isinstance(joined, Mapping) or len(given) == 1 else self._chained(given, at)
         return None
 
     def _chained(self, maps: list[Value], at: ast.AST) -> Value:
-        made = self.new_mapping()
+        made = self.run.new_mapping()
         for value in reversed(maps):
             self.fill_mapping(made, value, at)
         return made
@@ -207,13 +207,13 @@ class Standard(Unknowns):
         rest = Arguments(None, args.positional[1:])
         if name == "heappush" or name in _BOTH:
             self.container_method(heap, "append", rest, at)
-        every = self.one_of(self.elements(heap))
+        every = self.run.one_of(self.run.elements(heap))
         self.container_method(heap, "sort", Arguments(), at)
         if name in ("heappush", "heapify"):
             return NONE
         if name == "heappop" or name in _BOTH:
-            self.trace.emptied.append((heap.oid, self.clock))
-            return every if every is not None else self.lost()
+            self.run.trace.emptied.append((heap.oid, self.run.clock))
+            return every if every is not None else self.run.lost()
         return None
 
     # functions
@@ -225,10 +225,10 @@ class Standard(Unknowns):
         if name == "reduce" and len(given) > 1:
             turns = [*given[2:3], *self.iterate(given[1], at)]
             if not turns:
-                return self.lost()
+                return self.run.lost()
             total = turns[0]
             for value in turns[1:]:
-                total = self.join(total, self.call_value(given[0], Arguments(args.call, [total, value]), at))
+                total = self.run.join(total, self.call_value(given[0], Arguments(args.call, [total, value]), at))
             return total
         if name in ("wraps", "lru_cache", "cache", "total_ordering", "cached_property") and len(given) == 1:
             # the function itself, as far as its results go
@@ -238,31 +238,31 @@ class Standard(Unknowns):
     def _iterator(self, name: str, args: Arguments, at: ast.AST) -> Value | None:
         given = args.positional
         if name in ("chain", "cycle", "islice", "repeat", "tee") and any(isinstance(v, Parameters) for v in given):
-            return self.new_sequence(list(given))
+            return self.run.new_sequence(list(given))
         if name == "repeat":
-            return self.new_sequence([], rest=given[0])
+            return self.run.new_sequence([], rest=given[0])
         if name == "tee":
             inner = self.builtin("list", Arguments(args.call, given[:1]), at)
             # each of them is read by itself, so that neighbours meet
-            items, several = self.apart(inner) if isinstance(inner, Sequence) else ([], [inner])
-            rest = self.one_of([*items, *several])
-            return Tuple(tuple(self.new_sequence([], rest=rest, kind=SequenceKind.TURNS) for _ in range(2)))
+            items, several = self.run.apart(inner) if isinstance(inner, Sequence) else ([], [inner])
+            rest = self.run.one_of([*items, *several])
+            return Tuple(tuple(self.run.new_sequence([], rest=rest, kind=SequenceKind.TURNS) for _ in range(2)))
         if name in ("starmap", "accumulate") and (name == "starmap" or len(given) > 1 or "func" in args.keywords):
             return self._applied(name, args, at)
         if name == "chain":
             turns = [v for value in given for v in self.flat_or_turns(value, at)]
-            more = [v for value in args.more for outer in self.flat_or_turns(value, at) for v in self.flat(outer)]
-            return self.new_sequence([], rest=self.one_of([*turns, *more]))
+            more = [v for value in args.more for outer in self.flat_or_turns(value, at) for v in self.run.flat(outer)]
+            return self.run.new_sequence([], rest=self.run.one_of([*turns, *more]))
         if name == "from_iterable":
             turns = [v for outer in self.flat_or_turns(given[0], at) for v in self.flat_or_turns(outer, at)]
-            return self.new_sequence([], rest=self.one_of(turns))
+            return self.run.new_sequence([], rest=self.run.one_of(turns))
         if name in ("cycle", "islice"):
-            return self.new_sequence([], rest=self.one_of(self.flat_or_turns(given[0], at)))
+            return self.run.new_sequence([], rest=self.run.one_of(self.flat_or_turns(given[0], at)))
         return None
 
     def flat_or_turns(self, value: Value, at: ast.AST) -> list[Value]:
         """The elements of a container, or what a loop over something else sees."""
-        inner = self.elements(value)
+        inner = self.run.elements(value)
         return inner or (self.iterate(value, at) if not isinstance(value, (Tuple, Sequence, Mapping)) else [])
 
     def _applied(self, name: str, args: Arguments, at: ast.AST) -> Value:
@@ -273,37 +273,37 @@ class Standard(Unknowns):
             made = [
                 self.call_value(
                     function,
-                    Arguments(args.call, self.elements(row), {}, [] if self.elements(row) else [row]),
+                    Arguments(args.call, self.run.elements(row), {}, [] if self.run.elements(row) else [row]),
                     at,
                 )
                 for row in rows
             ]
-            return self.new_sequence([], rest=self.one_of(made))
+            return self.run.new_sequence([], rest=self.run.one_of(made))
         added = given[1] if len(given) > 1 else args.keywords["func"]
         values = [*self.iterate(given[0], at), *args.keywords.values()]
         total = values[0] if values else NUMBER
         for value in values[1:]:
-            total = self.join(total, self.call_value(added, Arguments(args.call, [total, value]), at))
-        return self.new_sequence([], rest=total)
+            total = self.run.join(total, self.call_value(added, Arguments(args.call, [total, value]), at))
+        return self.run.new_sequence([], rest=total)
 
     # copies
 
     def copied(self, value: Value, changes: dict[str, Value] | None = None, *, at: ast.AST | None = None) -> Value:
         """A copy of a container or an object, with what it holds; other values are their own copies."""
         if isinstance(value, Sequence):
-            items = list(self.s.get((value.oid, ITEMS)) or ())
-            return self.new_sequence(items, self.s.get((value.oid, REST)), kind=value.kind)
+            items = list(self.run.s.get((value.oid, ITEMS)) or ())
+            return self.run.new_sequence(items, self.run.s.get((value.oid, REST)), kind=value.kind)
         if isinstance(value, Mapping):
             return self.mapping_view(value, "copy")
         if not isinstance(value, Instance) or value.cls.is_module:
             return value
         made = self.new_object(value.cls)
-        for name in (*self.attributes.get(value.oid, ()), BACKING, ANY):
-            held = self.s.get((value.oid, name))
+        for name in (*self.run.attributes.get(value.oid, ()), BACKING, ANY):
+            held = self.run.s.get((value.oid, name))
             if isinstance(held, Value):
-                self.s.set((made.oid, name), self.copied(held) if name == BACKING else held)
+                self.run.s.set((made.oid, name), self.copied(held) if name == BACKING else held)
                 if name != BACKING:
-                    self.attributes[made.oid][name] = None
+                    self.run.attributes[made.oid][name] = None
         for name, held in (changes or {}).items():
             self.set_attribute(made, name, held, at if at is not None else ast.Pass())
         return made

@@ -35,24 +35,24 @@ class Statements(Loops):
 
     def execute(self, statements: list[ast.stmt]) -> None:
         for statement in statements:
-            if self.dead:
+            if self.run.dead:
                 return
-            self.spent += 1
-            if self.spent > self.budget:
+            self.run.spent += 1
+            if self.run.spent > self.run.budget:
                 raise BudgetEnded
-            frame = self.frame
+            frame = self.run.frame
             outer_statement = frame.statement
             frame.statement = statement
-            first = self.clock + 1
+            first = self.run.clock + 1
             method = self.executors.get(statement.__class__)
             if method is not None:
                 method(self, statement)
             if self.raises_here:
                 self.raises_here = False
-                self.dead = True
-                self.raises.append(self.s)
+                self.run.dead = True
+                self.raises.append(self.run.s)
             if not frame.inside_module:
-                self.trace.ran.append(Ran(statement, frame, tuple(frame.loops), first, self.clock + 1))
+                self.run.trace.ran.append(Ran(statement, frame, tuple(frame.loops), first, self.run.clock + 1))
             frame.statement = outer_statement
 
     # simple statements
@@ -66,66 +66,66 @@ class Statements(Loops):
             return
         if s.value is not None:
             self.note_returned(s.value, value)
-        self.returns.append((self.s, value))
-        self.dead = True
+        self.returns.append((self.run.s, value))
+        self.run.dead = True
 
     def _do_Raise(self, s: ast.Raise) -> None:
-        raised = self.evaluate(s.exc) if s.exc is not None else self.frame.caught
-        cause = self.evaluate(s.cause) if s.cause is not None else self.frame.caught
+        raised = self.evaluate(s.exc) if s.exc is not None else self.run.frame.caught
+        cause = self.evaluate(s.cause) if s.cause is not None else self.run.frame.caught
         if raised is not None:
             if cause is not None and cause is not raised and isinstance(raised, (Instance, Unknown)):
                 for name in ("__cause__", "__context__"):
                     self.set_attribute(raised, name, cause, s)
-            self.thrown.append(raised)
-            self.escape_all([raised], Escape.RAISED)
-        self.raises.append(self.s)
-        self.dead = True
+            self.run.thrown.append(raised)
+            self.run.escape_all([raised], Escape.RAISED)
+        self.raises.append(self.run.s)
+        self.run.dead = True
 
     def _do_Assert(self, s: ast.Assert) -> None:
-        self.use(self.evaluate(s.test), UseKind.TRUTH, s)
+        self.run.use(self.evaluate(s.test), UseKind.TRUTH, s)
         if s.msg is not None:
             self.evaluate(s.msg)
 
     def _do_Global(self, s: ast.Global) -> None:
-        self.frame.globals.update(s.names)
+        self.run.frame.globals.update(s.names)
 
     def _do_Nonlocal(self, s: ast.Nonlocal) -> None:
-        self.frame.nonlocals.update(s.names)
+        self.run.frame.nonlocals.update(s.names)
 
     def _do_Break(self, s: ast.Break) -> None:
-        self.breaks.append(self.s)
-        self.dead = True
+        self.breaks.append(self.run.s)
+        self.run.dead = True
 
     def _do_Continue(self, s: ast.Continue) -> None:
-        self.continues.append(self.s)
-        self.dead = True
+        self.continues.append(self.run.s)
+        self.run.dead = True
 
     # loops
 
     # with and try
 
     def _do_With(self, s: ast.With) -> None:
-        saved = self.s.grad
+        saved = self.run.s.grad
         exits: list[Callable[[], None]] = []
         leaving = (self.breaks, self.continues, self.raises)
         before = [len(states) for states in leaving]
         returned = len(self.returns)
-        entered, catching = self.clock, self.catching
+        entered, catching = self.run.clock, self.run.catching
         caching = [self._enter(item, exits) for item in s.items]
         if not self.raises_here:
             self.execute(s.body)
-        self.catching = catching
+        self.run.catching = catching
         for leave in reversed(exits):
             leave()
         if caches := set().union(*caching):
-            self.trace.caching.append((entered, self.tick()))
+            self.run.trace.caching.append((entered, self.run.tick()))
             if caches & PARAMETRIZATION_CACHES:
-                self.trace.shared_weights.append((entered, self.tick()))
+                self.run.trace.shared_weights.append((entered, self.run.tick()))
         if not exits:
             return
         # what left through return, break or raise has left the context as well
         if not self.raises_here:
-            self.s.grad = saved
+            self.run.s.grad = saved
         for state, _ in self.returns[returned:]:
             state.grad = saved
         for states, count in zip(leaving, before, strict=True):
@@ -141,20 +141,20 @@ class Statements(Loops):
         if isinstance(value, Join):
             modes = {o.enabled for o in value.options if isinstance(o, GradMode)}
             if modes:
-                before = self.s.grad
+                before = self.run.s.grad
                 others = [o for o in value.options if not isinstance(o, GradMode)]
                 if others:
                     modes.add(before)
-                self.s.grad = modes.pop() if len(modes) == 1 else None
-                exits.append(lambda: setattr(self.s, "grad", before))
+                self.run.s.grad = modes.pop() if len(modes) == 1 else None
+                exits.append(lambda: setattr(self.run.s, "grad", before))
         elif isinstance(value, GradMode):
-            before = value.previous if value.switched else self.s.grad
-            self.s.grad = value.enabled
-            exits.append(lambda: setattr(self.s, "grad", before))
+            before = value.previous if value.switched else self.run.s.grad
+            self.run.s.grad = value.enabled
+            exits.append(lambda: setattr(self.run.s, "grad", before))
         elif isinstance(value, Instance):
             enter = value.cls.find("__enter__") or value.cls.find("__aenter__")
             leave = value.cls.find("__exit__") or value.cls.find("__aexit__")
-            before = self.s.grad
+            before = self.run.s.grad
             if isinstance(enter, Function):
                 result = self.call_function(enter, Arguments(), item.context_expr, receiver=value)
             if isinstance(leave, Function):
@@ -165,22 +165,22 @@ class Statements(Loops):
                     )[1]
                 )
         elif isinstance(value, Unknown) and value.path in EXIT_STACKS:
-            before = self.s.grad
-            exits.append(lambda: setattr(self.s, "grad", before))
+            before = self.run.s.grad
+            exits.append(lambda: setattr(self.run.s, "grad", before))
         elif isinstance(item.context_expr, ast.Call):
             if self.may_switch(item.context_expr):
-                before = self.s.grad
-                self.s.grad = None
-                exits.append(lambda: setattr(self.s, "grad", before))
+                before = self.run.s.grad
+                self.run.s.grad = None
+                exits.append(lambda: setattr(self.run.s, "grad", before))
             elif isinstance(value, Unknown) and value.path == "apex.amp.scale_loss":
                 # apex.amp.scale_loss(loss, optimizer) as scaled_loss
                 result = value
         if item.optional_vars is not None:
             if isinstance(result, Sequence) and result.kind is SequenceKind.GENERATOR:
-                result = self.one_of(self.elements(result)) or self.unknown("entered")
+                result = self.run.one_of(self.run.elements(result)) or self.run.unknown("entered")
             self.assign(item.optional_vars, result, None)
-        self.catching += self._catches(item.context_expr, value)
-        return {o.path for o in self.options(value) if isinstance(o, Unknown)} & WEIGHT_CACHES
+        self.run.catching += self._catches(item.context_expr, value)
+        return {o.path for o in self.run.options(value) if isinstance(o, Unknown)} & WEIGHT_CACHES
 
     def _catches(self, context: ast.expr, value: Value) -> bool:
         """Whether a context ends the error of a backward in its body."""
@@ -197,53 +197,53 @@ class Statements(Loops):
         return False
 
     def _do_Try(self, s: ast.Try) -> None:
-        base = self.s
-        self.s = base.fork()
-        outer_raises, outer_thrown, caught_before = self.raises, self.thrown, self.frame.caught
-        self.raises, self.thrown = [], []
-        before = self.s.fork()
+        base = self.run.s
+        self.run.s = base.fork()
+        outer_raises, outer_thrown, caught_before = self.raises, self.run.thrown, self.run.frame.caught
+        self.raises, self.run.thrown = [], []
+        before = self.run.s.fork()
         catches = any(map(swallows, s.handlers))
-        self.trying += 1
-        self.catching += catches
+        self.run.trying += 1
+        self.run.catching += catches
         self.execute(s.body)
-        self.catching -= catches
-        self.trying -= 1
+        self.run.catching -= catches
+        self.run.trying -= 1
         ends: list[State] = []
-        if not self.dead:
+        if not self.run.dead:
             self.execute(s.orelse)
-        after = self.s
-        completed = not self.dead
+        after = self.run.s
+        completed = not self.run.dead
         if completed:
-            ends.append(self.s)
-        thrown, values = self.raises, self.thrown
-        self.raises, self.thrown = outer_raises, outer_thrown
+            ends.append(self.run.s)
+        thrown, values = self.raises, self.run.thrown
+        self.raises, self.run.thrown = outer_raises, outer_thrown
         for handler in s.handlers:
-            self.frame.caught = self.one_of([*values, self.lost("exception")])
+            self.run.frame.caught = self.run.one_of([*values, self.run.lost("exception")])
             # an exception may come at any point of the body: at its begin, or with all its effects
             begin = before.fork()
             candidates = [begin, *thrown, *([after] if completed else [])]
             if len(candidates) > 1:
-                self.meet(candidates, base)
-            self.s = begin
-            self.s.log = type(self.s.log)(base.log)
-            self.s.log.keys |= base.log.keys
-            self.dead = False
+                self.run.meet(candidates, base)
+            self.run.s = begin
+            self.run.s.log = type(self.run.s.log)(base.log)
+            self.run.s.log.keys |= base.log.keys
+            self.run.dead = False
             if handler.name:
-                assert self.frame.caught is not None
-                self.store_name(handler.name, self.frame.caught, handler)
+                assert self.run.frame.caught is not None
+                self.store_name(handler.name, self.run.frame.caught, handler)
             self.execute(handler.body)
-            if not self.dead:
-                ends.append(self.s)
-        self.frame.caught = caught_before
+            if not self.run.dead:
+                ends.append(self.run.s)
+        self.run.frame.caught = caught_before
         if not s.handlers:
             self.raises.extend(thrown)
-            self.thrown += values
-        self.meet(ends, base)
+            self.run.thrown += values
+        self.run.meet(ends, base)
         if s.finalbody:
-            was_dead = self.dead
-            self.dead = False
+            was_dead = self.run.dead
+            self.run.dead = False
             self.execute(s.finalbody)
-            self.dead = self.dead or was_dead
+            self.run.dead = self.run.dead or was_dead
 
     _do_TryStar = _do_Try  # noqa: N815
 

@@ -36,13 +36,13 @@ class Unknowns(BuiltinCalls):
         """A method call on something that cannot be seen."""
         if name == "enter_context" and args.positional:
             return methods.enter_context(self, receiver, args.positional[0], at)
-        stored = self.s.get((receiver.oid, name))
+        stored = self.run.s.get((receiver.oid, name))
         if isinstance(stored, Value):
             return self.call_value(stored, args, at)
         if receiver.module is not None:
             return methods.method_of_module(self, receiver, receiver.module, name, args, at)
         taught = METHODS.get(f"{receiver.path}.{name}") if receiver.public else None
-        found = taught(self, receiver, name, args, at) if taught is not None else None
+        found = taught(self.torch, receiver, name, args, at) if taught is not None else None
         handler = OF_UNSEEN.get(name)
         if found is None and handler is not None:
             found = handler(self, receiver, name, args, at)
@@ -60,16 +60,16 @@ class Unknowns(BuiltinCalls):
         """A method of something that came from a library; None where nothing is known of that."""
         if is_logging(f"{receiver.path}."):
             for value in args.all():
-                self.use(value, UseKind.CALL, at, f"{receiver.path}.{name}")
-            self.run_callbacks(args, at)
-            return self.unknown(f"{receiver.path}.{name}", public=True)
+                self.run.use(value, UseKind.CALL, at, f"{receiver.path}.{name}")
+            self.run.run_callbacks(args, at)
+            return self.run.unknown(f"{receiver.path}.{name}", public=True)
         if receiver.path.startswith("torch.distributions."):
             drawn = self.drawn_from(receiver, name, at)
             if drawn is not None:
                 return drawn
             # only tensors have such methods: what a distribution gave
             if name not in _OF_TENSORS and (receiver.node is not None or not _made_of_others(receiver.path)):
-                return self.opaque(at, f"{receiver.path}.{name}", [receiver, *args.all()], public=True)
+                return self.run.opaque(at, f"{receiver.path}.{name}", [receiver, *args.all()], public=True)
         if receiver.path.startswith(ARRAY_ESTIMATORS) and receiver.path not in NO_ARRAY_ESTIMATORS:
             return self._of_estimator(receiver, name, args, at)
         if receiver.path in PACKING and name in KEEPS_SHAPE | {"pin_memory"}:
@@ -78,49 +78,49 @@ class Unknowns(BuiltinCalls):
 
     def _of_estimator(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
         for value in args.all():
-            self.use(value, UseKind.CALL, at, f"{receiver.path}.{name}")
-            self.refused(value, at)
-        self.run_callbacks(args, at)
+            self.run.use(value, UseKind.CALL, at, f"{receiver.path}.{name}")
+            self.run.refused(value, at)
+        self.run.run_callbacks(args, at)
         # fit() returns the estimator
-        return receiver if name in ("fit", "partial_fit") else self.unknown(f"{receiver.path}.{name}", data=True)
+        return receiver if name in ("fit", "partial_fit") else self.run.unknown(f"{receiver.path}.{name}", data=True)
 
     def drawn_from(self, receiver: Value, name: str, at: ast.AST) -> Value | None:
         """What a method of a distribution gives without a graph: a sample, a size; None of the other methods."""
         if name not in FRESH["Distribution"] and name not in PLAIN["Distribution"]:
             return None
-        self.use(receiver, UseKind.METHOD, at, name)
+        self.run.use(receiver, UseKind.METHOD, at, name)
         return Tensor(None) if name in FRESH["Distribution"] else NUMBER
 
     def _opaque_tensor_method(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
         if name in ("item", "numpy", "tolist", "size", "dim", "numel", "stride", "nelement"):
             if name == "numpy":
-                self.refused(receiver, at)
-            self.use(receiver, UseKind.METHOD, at, name)
+                self.run.refused(receiver, at)
+            self.run.use(receiver, UseKind.METHOD, at, name)
             return ARRAY if name in ("numpy", "tolist") else NUMBER
-        return self.tensor_method(receiver, name, args, at)
+        return self.torch.tensor_method(receiver, name, args, at)
 
     def _unlisted_method(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method that may do anything with its arguments."""
-        results = self.run_callbacks(args, at)
+        results = self.run.run_callbacks(args, at)
         given = [*args.all(), receiver, *results]
-        made = self.opaque(at, f"{receiver.origin}.{name}", given, public=receiver.public)
-        self.may_be_put(args, made, at)
-        if self.brings_model(args.all()):
-            self.give_model(receiver)
+        made = self.run.opaque(at, f"{receiver.origin}.{name}", given, public=receiver.public)
+        self.run.may_be_put(args, made, at)
+        if self.run.brings_model(args.all()):
+            self.run.give_model(receiver)
         self._may_put_away(receiver, args, at)
         if receiver.data:
             made.data = made.node is None
             return made
-        return self.unseen_call(made, name)
+        return self.run.unseen_call(made, name)
 
     def _may_put_away(self, receiver: Unknown, args: Arguments, at: ast.AST) -> None:
         """A method of whose result nothing is made did something with what it got: the object may keep it."""
-        if not self.frame.file.is_statement(at):
+        if not self.run.frame.file.is_statement(at):
             return
         for value in args.all():
-            if self.nodes_of(value):
-                old = self.s.get((receiver.oid, ANY))
-                self.put_into(receiver, ANY, self.join(old, value) if isinstance(old, Value) else value)
+            if self.run.nodes_of(value):
+                old = self.run.s.get((receiver.oid, ANY))
+                self.run.put_into(receiver, ANY, self.run.join(old, value) if isinstance(old, Value) else value)
 
 
 def _made_of_others(path: str) -> bool:

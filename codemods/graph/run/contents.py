@@ -96,7 +96,7 @@ class Contents(Core):
         if isinstance(value, Join):
             return [item for option in value.options for item in self.elements(option)]
         if isinstance(value, Namespace):
-            return list(self.named_in(value).values())
+            return list(self.interpreter.named_in(value).values())
         if isinstance(value, Instance):
             inner = self.contained(value)
             return [] if inner is None else self.elements(inner)
@@ -125,8 +125,8 @@ class Contents(Core):
             return found
         return value.cls.find(name) or self.s.get((value.oid, ANY)) or NONE
 
-    def named_in(self, space: Namespace) -> dict[str, Value]:
-        """What is known to stand in a namespace, by its name."""
+    def cells_named(self, space: Namespace) -> dict[str, Value]:
+        """What cells of a namespace hold, by its name."""
         names = self.attributes.get(space.oid)
         if space.of is None:
             names = {key[1]: None for key in self.s.cells() if key[0] == space.oid}

@@ -1,7 +1,7 @@
 """The ground the simulated engine stands on: what belongs to a run, identities, moments and places.
 
-The engine is one object. Its classes are its subjects, each built on those that it needs, from this one up to
-:class:`~codemods.graph.python.machine.Machine`; ``docs/architecture.md`` lists them in order.
+A :class:`~codemods.graph.run.run.Run` is made of subjects, a class each, from this one up; ``docs/architecture.md``
+lists them in order.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from codemods.graph.model.values import (
     Unknown,
     options_of,
 )
+from codemods.graph.run.interpreter import Interpreter
 
 
 class BudgetEnded(Exception):
@@ -47,6 +48,9 @@ class Core:
     ``budget`` is the number of evaluated syntax nodes that a run may take. From two thirds of it on, calls are no
     longer entered; at its end the run stops and its trace is marked incomplete.
     """
+
+    interpreter: Interpreter
+    """Who this run is of."""
 
     def __init__(self, budget: int = 150_000) -> None:
         self.s: State = State.empty()

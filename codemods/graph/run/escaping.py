@@ -34,12 +34,6 @@ _WALKING = BACKWARD_FUNCTIONS | {"torch.autograd.grad", "torch.Tensor.backward"}
 class Escaping(Uses):
     """The part of the engine that hands values to what cannot be seen, and takes them back."""
 
-    # what the layers above supply
-
-    def call_value(self, function: Value, args: Arguments, at: ast.AST) -> Value:
-        """Call any value."""
-        raise NotImplementedError
-
     # code that cannot be seen
 
     def escape(self, value: Value | None, how: Escape) -> None:
@@ -197,7 +191,9 @@ class Escaping(Uses):
                     first, walks, now = len(self.trace.frames), len(self.trace.walks), self.clock
                     positional = more if kept else list(extra)
                     rest = [] if kept else more
-                    result = self.call_value(option, Arguments(args.call, positional, dict(keywords), rest), at)
+                    result = self.interpreter.call_value(
+                        option, Arguments(args.call, positional, dict(keywords), rest), at
+                    )
                     for frame in self.trace.frames[first : first + 1]:
                         frame.handed = True
                     for walk in self.trace.walks[walks:]:

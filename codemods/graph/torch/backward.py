@@ -28,15 +28,18 @@ from codemods.graph.model.values import (
     Unknown,
 )
 from codemods.graph.model.walks import may_walk
-from codemods.graph.run.escaping import Escaping
+from codemods.graph.run.run import Run
 from codemods.source.walking import mentions_data
 
 _BROADCASTING = frozenset(("Add", "Sub", "Mult", "Div", "neg", "scale", "add", "sub", "mul", "div"))
 """Labels of operations that combine tensors element by element: no operand has more elements than the result."""
 
 
-class Backward(Escaping):
-    """The part of the engine that runs backward and steps."""
+class Backward:
+    """The part of the model that runs backward and steps."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
 
     # backward passes
 
@@ -53,22 +56,22 @@ class Backward(Escaping):
         inputs: tuple[Node, ...] | None = (),
     ) -> Walk:
         """Run backward through the graphs of ``values``: what it walks is freed unless it is retained."""
-        self.tick()
+        self.run.tick()
         roots: list[Node] = []
         for value in values:
-            for option in self.options(value):
+            for option in self.run.options(value):
                 if _may_have_graph(option):
                     # backward proves that it is attached, whatever it is
-                    made_it = (e for e, v in self.values.items() if v is option and not isinstance(e, ast.Name))
-                    self.walked_at.update(made_it)
-                    roots += self.nodes_of(self.with_graph(option, call))
-            roots += self.nodes_of(value)
-        place = self.place(call)
+                    made_it = (e for e, v in self.run.values.items() if v is option and not isinstance(e, ast.Name))
+                    self.run.walked_at.update(made_it)
+                    roots += self.run.nodes_of(self.with_graph(option, call))
+            roots += self.run.nodes_of(value)
+        place = self.run.place(call)
         walk = Walk(place, call, tuple(dict.fromkeys(roots)), kind, retains, creates, argument)
-        walk.grad = self.s.grad
+        walk.grad = self.run.s.grad
         walk.with_gradient = with_gradient
         walk.inputs = inputs
-        walk.cells = self.s.moment()
+        walk.cells = self.run.s.moment()
         seen: set[int] = set()
         for root in walk.roots:
             if not root.certain:
@@ -88,11 +91,11 @@ class Backward(Escaping):
                 before = next((w for w in reversed(node.walks) if w.goes_through(node)), None)
                 walk.again += [(node, before)] if before is not None else []
             node.walks.append(walk)
-        self.trace.walks.append(walk)
+        self.run.trace.walks.append(walk)
         for at in place.chain():
-            self.walked_later(walk, at.frame.yielded)
-        walk.caught = self.catching > 0
-        self.s.set(walk.ran, True)
+            self.run.walked_later(walk, at.frame.yielded)
+        walk.caught = self.run.catching > 0
+        self.run.s.set(walk.ran, True)
         return walk
 
     def with_graph(self, value: Value, at: ast.AST) -> Value:
@@ -100,15 +103,15 @@ class Backward(Escaping):
         if not _may_have_graph(value):
             return value
         label = value.path if isinstance(value, Unknown) else ""
-        node = Node(self.birth(), NodeKind.CALL, (), self.place(at), saves=True, certain=False, label=label)
-        self.trace.nodes.append(node)
+        node = Node(self.run.birth(), NodeKind.CALL, (), self.run.place(at), saves=True, certain=False, label=label)
+        self.run.trace.nodes.append(node)
         if isinstance(value, Unknown):
             node.shadow = value.shadow
             value.node = node
         elif isinstance(value, Tensor):
             node.shadow = value.shadow
             old, value = value, replace(value, node=node)
-            self.replace_everywhere(old, value)
+            self.run.replace_everywhere(old, value)
         return value
 
     def _prove_made(self, root: Node) -> None:
@@ -116,7 +119,7 @@ class Backward(Escaping):
         stack = [root]
         while stack:
             for child in stack.pop().children:
-                if child.kind is NodeKind.OP and not child.certain and child not in self.perhaps_off:
+                if child.kind is NodeKind.OP and not child.certain and child not in self.run.perhaps_off:
                     child.certain = True
                     stack.append(child)
 
@@ -159,7 +162,7 @@ class Backward(Escaping):
             WalkKind.BACKWARD,
             retain_at=1,
             create_at=2,
-            with_gradient=gradient is not None and not self.is_none(gradient),
+            with_gradient=gradient is not None and not self.run.is_none(gradient),
         )
         return NONE
 
@@ -194,13 +197,15 @@ class Backward(Escaping):
             argument = retain_at
         if argument is not None:
             given = args.keywords[argument] if isinstance(argument, str) else args.positional[argument]
-            retains = self.truth(given) if isinstance(given, Const) else None
+            retains = self.run.truth(given) if isinstance(given, Const) else None
             if isinstance(given, Const) and given.value is None:
                 retains = False
             elif not self._literal(at, argument):
                 retains = None if retains is not False else False
         create = args.get(create_at, "create_graph")
-        creates: bool | None = False if create is None else (self.truth(create) if isinstance(create, Const) else None)
+        creates: bool | None = (
+            False if create is None else (self.run.truth(create) if isinstance(create, Const) else None)
+        )
         if args.more:
             retains = None
         wanted = args.keywords.get("inputs") if kind is WalkKind.BACKWARD else inputs
@@ -209,7 +214,7 @@ class Backward(Escaping):
             inputs=() if kind is WalkKind.BACKWARD and wanted is None else self._gradients_of(wanted),
         )  # fmt: skip
         if given is not None:
-            walk.asked = self.truth(given)
+            walk.asked = self.run.truth(given)
             walk.asked_by = self._said_by(walk.place, given)
 
     def _said_by(self, place: Place, given: Value) -> tuple[Place, str] | None:
@@ -217,7 +222,7 @@ class Backward(Escaping):
         for caller in place.chain()[1:]:
             for keyword in caller.node.keywords if isinstance(caller.node, ast.Call) else ():
                 literal = keyword.arg is not None and isinstance(keyword.value, ast.Constant)
-                if literal and self.values.get(keyword.value) is given:
+                if literal and self.run.values.get(keyword.value) is given:
                     return caller, str(keyword.arg)
         return None
 
@@ -228,31 +233,33 @@ class Backward(Escaping):
         creates = args.get(4, "create_graph")
         explicit = "retain_graph" in args.keywords or len(args.positional) > 3
         inputs = args.get(1, "inputs")
-        for value in self.flat(inputs):
-            self.wants_graph(value, "autograd.grad", at)
+        for value in self.run.flat(inputs):
+            self.run.wants_graph(value, "autograd.grad", at)
         self.walk_with(
-            at, self.flat(outputs), args, WalkKind.GRAD, retain_at=3, create_at=4, with_gradient=True, inputs=inputs
+            at, self.run.flat(outputs), args, WalkKind.GRAD, retain_at=3, create_at=4, with_gradient=True, inputs=inputs
         )
-        walk = self.trace.walks[-1]
+        walk = self.run.trace.walks[-1]
         if not explicit and walk.creates is not False:
             walk.retains = None if walk.creates is None else True
         result: Value
-        if creates is not None and self.truth(creates) is not False:
-            node = self.node(at, NodeKind.OP, [n for v in before for n in self.nodes_of(v)], label="autograd.grad")
+        if creates is not None and self.run.truth(creates) is not False:
+            node = self.run.node(
+                at, NodeKind.OP, [n for v in before for n in self.run.nodes_of(v)], label="autograd.grad"
+            )
             result = Tensor(node)
         else:
             result = DATA
         if isinstance(inputs, Tuple):
             return Tuple((result,) * len(inputs.items))
-        return self.new_sequence([], rest=result)
+        return self.run.new_sequence([], rest=result)
 
     def _gradients_of(self, inputs: Value | None) -> tuple[Node, ...] | None:
         """What gradients are taken of; None where some of it cannot be seen."""
         if inputs is None:
             return None
-        nodes = tuple(self.nodes_of(inputs))
-        given = [o for v in self.flat(inputs) for o in self.options(v)]
-        return nodes if nodes and all(self.nodes_of(o) for o in given) else None
+        nodes = tuple(self.run.nodes_of(inputs))
+        given = [o for v in self.run.flat(inputs) for o in self.run.options(v)]
+        return nodes if nodes and all(self.run.nodes_of(o) for o in given) else None
 
     @staticmethod
     def _literal(call: ast.Call, argument: str | int) -> bool:
@@ -265,54 +272,60 @@ class Backward(Escaping):
     def make_optimizer(self, args: Arguments, at: ast.AST, cls: ClassInfo | None = None) -> Optimizer:
         """``torch.optim.Name(params, ...)``, or one of a class of the tree."""
         given = args.get(0, "params")
-        params = tuple(self.flat(given)) if given is not None else ()
-        owned = self.owned(given) if given is not None else None
+        params = tuple(self.run.flat(given)) if given is not None else ()
+        owned = self.run.owned(given) if given is not None else None
         if given is not None:
             self._optimized(given, at)
-        return Optimizer(self.new_oid(), params, owned, cls)
+        return Optimizer(self.run.new_oid(), params, owned, cls)
 
     def _optimized(self, given: Value | None, at: ast.AST) -> None:
         """Record what an optimizer takes: anything, where some of it cannot be seen and is no module's."""
-        owned = self.owned(given)
-        parts = [option for value in self.flat(given) for option in self.options(value)]
-        seen = not owned.more or all(isinstance(part, Parameters) or self.is_module(part) for part in parts)
-        self.mark(Marked.OPTIMIZED, at, owned.leaves if seen else None)
+        owned = self.run.owned(given)
+        parts = [option for value in self.run.flat(given) for option in self.run.options(value)]
+        seen = not owned.more or all(isinstance(part, Parameters) or self.run.is_module(part) for part in parts)
+        self.run.mark(Marked.OPTIMIZED, at, owned.leaves if seen else None)
 
     def optimizer_method(self, optimizer: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of an optimizer."""
         hooks = (getattr(optimizer, "oid", 0), "step-hooks")
         if name.startswith("register_step_") and args.all():
-            self.s.set(hooks, (*(self.s.get(hooks) or ()), args.all()[0]))
+            self.run.s.set(hooks, (*(self.run.s.get(hooks) or ()), args.all()[0]))
         if name == "step":
-            for hook in self.s.get(hooks) or ():
-                self.call_value(hook, Arguments(None, [optimizer, Tuple(()), self.new_mapping()]), at)
+            for hook in self.run.s.get(hooks) or ():
+                self.run.interpreter.call_value(
+                    hook, Arguments(None, [optimizer, Tuple(()), self.run.new_mapping()]), at
+                )
             own = optimizer.cls.find("step") if isinstance(optimizer, Optimizer) and optimizer.cls else None
-            if isinstance(own, Function) and own.definition not in self.active and may_walk(own.file, own.definition):
-                self.call_value(Method(optimizer, own, name), args, at)
+            if (
+                isinstance(own, Function)
+                and own.definition not in self.run.active
+                and may_walk(own.file, own.definition)
+            ):
+                self.run.interpreter.call_value(Method(optimizer, own, name), args, at)
             closure = args.get(0, "closure")
-            if closure is not None and not self.is_none(closure):
-                result = self.call_value(closure, Arguments(args.call), at)
+            if closure is not None and not self.run.is_none(closure):
+                result = self.run.interpreter.call_value(closure, Arguments(args.call), at)
                 if not (isinstance(optimizer, Optimizer) and optimizer.once):
                     # LBFGS evaluates its closure several times
-                    self.call_value(closure, Arguments(args.call), at)
+                    self.run.interpreter.call_value(closure, Arguments(args.call), at)
                 self.stepped(at, optimizer)
                 return result
             self.stepped(at, optimizer)
             return NONE
         if name == "zero_grad":
-            self.mark_owned(Marked.CLEARED, at, optimizer)
+            self.run.mark_owned(Marked.CLEARED, at, optimizer)
             return NONE
         if name == "add_param_group":
             self._optimized(args.get(0, "param_group"), at)
-        return self.unknown(f"optimizer.{name}")
+        return self.run.unknown(f"optimizer.{name}")
 
     def stepped(self, at: ast.AST, optimizer: Value | None) -> None:
         """Record an optimizer step."""
-        self.tick()
+        self.run.tick()
         own = optimizer.cls.find("step") if isinstance(optimizer, Optimizer) and optimizer.cls else None
         unnoticed = isinstance(own, Function) and own.file.once(mentions_data, own.file.tree)
-        owned = self.owned(optimizer) if optimizer is not None else None
-        self.trace.steps.append(Step(self.place(at), optimizer, owned, unnoticed))
+        owned = self.run.owned(optimizer) if optimizer is not None else None
+        self.run.trace.steps.append(Step(self.run.place(at), optimizer, owned, unnoticed))
 
     # gradient scalers
 
@@ -321,8 +334,8 @@ class Backward(Escaping):
         graph."""
         if isinstance(value, Unknown) and value.node is None:
             return value
-        dimensionless = self.is_dimensionless(value)
-        return self.tensor_op(at, "scale", [value], scalar=self.is_scalar(value), dimensionless=dimensionless)
+        dimensionless = self.run.is_dimensionless(value)
+        return self.run.tensor_op(at, "scale", [value], scalar=self.run.is_scalar(value), dimensionless=dimensionless)
 
     def scaler_method(self, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of ``torch.amp.GradScaler``."""
@@ -332,7 +345,7 @@ class Backward(Escaping):
             self.stepped(at, args.get(0, "optimizer"))
             return NONE
         if name == "unscale_":
-            self.mark_owned(Marked.GRADIENTS_CHANGED, at, args.get(0, "optimizer"))
+            self.run.mark_owned(Marked.GRADIENTS_CHANGED, at, args.get(0, "optimizer"))
         return NUMBER if name != "update" else NONE
 
 

@@ -59,91 +59,83 @@ class Layers(Tensors):
 
     # what the layers above supply
 
-    def set_attribute(self, receiver: Value, name: str, value: Value, at: ast.AST) -> None:
-        """Write an attribute of any value."""
-        raise NotImplementedError
-
     def module_method(self, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method that every ``nn.Module`` has, called on a module."""
-        raise NotImplementedError
-
-    def set_named(self, receiver: Value, name: Value, value: Value, at: ast.AST) -> None:
-        """Write an attribute whose name is a value."""
         raise NotImplementedError
 
     # made
 
     def blob(self, at: ast.AST, name: str) -> Module:
         """A module whose class cannot be seen."""
-        return Module(self.new_oid(), "", self.leaf(at, name))
+        return Module(self.run.new_oid(), "", self.run.leaf(at, name))
 
     def make_module(self, name: str, args: Arguments, at: ast.AST) -> Value:
         """``torch.nn.Name(...)``."""
-        oid = self.new_oid()
+        oid = self.run.new_oid()
         if name in MODULE_CONTAINERS:
             made = Module(oid, name)
             items: list[Value] = []
             several: list[Value] = []
             for value in args.positional:
                 if isinstance(value, (Sequence, Tuple, Mapping)):
-                    once, more = self.apart(value)
+                    once, more = self.run.apart(value)
                     items += once
                     several += more
                 else:
                     items.append(value)
-            more = [o for value in args.more for v in self.flat(value) for o in self.options(v)]
-            if len(more) > MAX_OPTIONS and all(self.is_module(o) for o in more):
+            more = [o for value in args.more for v in self.run.flat(value) for o in self.run.options(v)]
+            if len(more) > MAX_OPTIONS and all(self.run.is_module(o) for o in more):
                 # one after the other, each once: a join of so many would forget that they are modules
                 items += list(dict.fromkeys(more))
                 more = []
             more += several
-            self.s.set((oid, ITEMS), tuple(items))
+            self.run.s.set((oid, ITEMS), tuple(items))
             if more:
-                self.s.set((oid, REST), self.one_of(more))
+                self.run.s.set((oid, REST), self.run.one_of(more))
             else:
-                self.s.set((oid, AS_NAMED), self.s.get((oid, ITEMS)))
-                for key, value in self.keywords_in(args.get(0, "modules")).items():
-                    self.s.set((oid, ("key", key)), value)
+                self.run.s.set((oid, AS_NAMED), self.run.s.get((oid, ITEMS)))
+                for key, value in self.run.keywords_in(args.get(0, "modules")).items():
+                    self.run.s.set((oid, ("key", key)), value)
             return made
         if name in MODULES_WITH_PARAMETERS:
             bound = args.get({"Embedding": 3, "EmbeddingBag": 2}.get(name, -1), "max_norm")
-            scales = name.startswith("Embedding") and bound is not None and not self.is_none(bound)
-            return Module(oid, name, self.leaf(at, name), inplace=scales)
+            scales = name.startswith("Embedding") and bound is not None and not self.run.is_none(bound)
+            return Module(oid, name, self.run.leaf(at, name), inplace=scales)
         if name in LOSS_MODULES:
             scalar = self.is_reduced(args) or not args.keywords
             plain = not args.more and len(args.positional) <= 1
             return Module(oid, name, scalar_output=scalar, dimensionless_output=scalar and plain)
         affine = args.keywords.get("affine")
-        if name.startswith("InstanceNorm") and affine is not None and self.truth(affine) is not False:
-            return Module(oid, name, self.leaf(at, name))
+        if name.startswith("InstanceNorm") and affine is not None and self.run.truth(affine) is not False:
+            return Module(oid, name, self.run.leaf(at, name))
         if name in MODULES_WITHOUT_PARAMETERS or name in ("Module",):
             flag = args.get(INPLACE_OF_LAYER.get(name, -1), "inplace")
-            writes = name in INPLACE_OF_LAYER and (bool(args.more) or self.may_be_true(flag))
-            surely = writes and not args.more and flag is not None and self.truth(flag) is True
+            writes = name in INPLACE_OF_LAYER and (bool(args.more) or self.run.may_be_true(flag))
+            surely = writes and not args.more and flag is not None and self.run.truth(flag) is True
             return Module(oid, name, inplace=writes, overwrites=surely and "Dropout" not in name)
         if name[:1].isupper():
-            return Module(oid, name, self.leaf(at, name))
-        return self.unknown(f"torch.nn.{name}")
+            return Module(oid, name, self.run.leaf(at, name))
+        return self.run.unknown(f"torch.nn.{name}")
 
     def named_part(self, modules: Value, name: object) -> Value | None:
         """What a ``ModuleDict``, or a ``Sequential`` of a dict, holds under a name, as long as all that came in came
         under known names since it was made."""
         if not isinstance(modules, Module) or modules.name not in MODULE_CONTAINERS:
             return None
-        found = self.s.get((modules.oid, ("key", name)))
+        found = self.run.s.get((modules.oid, ("key", name)))
         return found if self._all_named(modules) and isinstance(found, Value) else None
 
     def _all_named(self, modules: Module | Instance) -> bool:
-        unchanged = self.s.get((modules.oid, ITEMS)) is self.s.get((modules.oid, AS_NAMED))
-        return unchanged and self.s.get((modules.oid, REST)) is None
+        unchanged = self.run.s.get((modules.oid, ITEMS)) is self.run.s.get((modules.oid, AS_NAMED))
+        return unchanged and self.run.s.get((modules.oid, REST)) is None
 
     def put_named(self, modules: Module | Instance, name: Value | None, part: Value) -> None:
         """Put a module into a container of modules under a name."""
         known = self._all_named(modules) and isinstance(name, Const) and isinstance(name.value, str)
         self.put_part(modules, part)
         if known and isinstance(name, Const):
-            self.s.set((modules.oid, ("key", name.value)), part)
-            self.s.set((modules.oid, AS_NAMED), self.s.get((modules.oid, ITEMS)))
+            self.run.s.set((modules.oid, ("key", name.value)), part)
+            self.run.s.set((modules.oid, AS_NAMED), self.run.s.get((modules.oid, ITEMS)))
 
     # derived from
 
@@ -152,7 +144,7 @@ class Layers(Tensors):
         so the same parts and parameters."""
         if not isinstance(value, Instance) or value.cls.layer not in BASE_LAYERS:
             return None
-        found = self.s.get((value.oid, LAYER))
+        found = self.run.s.get((value.oid, LAYER))
         return found if isinstance(found, Module) else Module(value.oid, value.cls.layer, value.leaf)
 
     def begin_layer(self, derived: Instance, args: Arguments, at: ast.AST) -> None:
@@ -160,21 +152,21 @@ class Layers(Tensors):
         name = derived.cls.layer
         model = args.get(0, "module") if name in WRAPPING_LAYERS else None
         if model is not None:
-            self.set_attribute(derived, "module", model, at)
+            self.run.interpreter.set_attribute(derived, "module", model, at)
         if name not in BASE_LAYERS or derived.leaf is not None:
             return
         made = self.make_module(name, args, at)
         assert isinstance(made, Module)
         if name in MODULE_CONTAINERS:
             for cell in (ITEMS, REST):
-                held = self.s.get((made.oid, cell))
+                held = self.run.s.get((made.oid, cell))
                 if held is not None:
-                    self.s.set((derived.oid, cell), held)
-        self.s.set((derived.oid, LAYER), replace(made, oid=derived.oid))
+                    self.run.s.set((derived.oid, cell), held)
+        self.run.s.set((derived.oid, LAYER), replace(made, oid=derived.oid))
 
     def put_part(self, container: Module | Instance, *parts: Value) -> None:
         """Put modules after those that a container of modules holds."""
-        self.s.set((container.oid, ITEMS), (self.s.get((container.oid, ITEMS)) or ()) + parts)
+        self.run.s.set((container.oid, ITEMS), (self.run.s.get((container.oid, ITEMS)) or ()) + parts)
 
     def begin_base(self, args: Arguments, at: ast.AST) -> None:
         """``Base.__init__(self, ...)`` of a class that is not in the tree."""
@@ -186,22 +178,22 @@ class Layers(Tensors):
     def keep_anywhere(self, made: Instance, given: list[Value], at: ast.AST) -> None:
         """What a base that cannot be seen gets when an object is made: it may lie under any name then."""
         rest = Tuple(tuple(given))
-        if not self.nodes_of(rest) and not self.held_in([rest]):
+        if not self.run.nodes_of(rest) and not self.run.held_in([rest]):
             return
-        kept = self.taken(at, rest, made.cls.name)
+        kept = self.run.taken(at, rest, made.cls.name)
         if made.cls.distribution():
             # nobody but its own methods comes by it
-            self.s.set((made.oid, ANY), kept)
-            self.attributes.setdefault(made.oid, {})[ANY] = None
+            self.run.s.set((made.oid, ANY), kept)
+            self.run.attributes.setdefault(made.oid, {})[ANY] = None
         else:
-            self.set_attribute(made, ANY, kept, at)
+            self.run.interpreter.set_attribute(made, ANY, kept, at)
 
     # called
 
     def call_module(self, module: Module, args: Arguments, at: ast.AST, owner: Value | None = None) -> Value:
         """The forward of a module of the library, or of one that cannot be seen."""
-        first = self.clock + 1
-        grad = self.s.grad
+        first = self.run.clock + 1
+        grad = self.run.s.grad
         args = self.run_pre_hooks(module, args, at)
         result = self.run_hooks(module, args, self.layer_output(module, args, at), at)
         self.forwarded(at, owner or module, first, grad, "forward", args)
@@ -215,7 +207,7 @@ class Layers(Tensors):
         opaque = isinstance(module, Module) and not module.name
         return [
             hook.function
-            for hook in self.hooks
+            for hook in self.run.hooks
             if hook.before is before
             and (hook.oid == module.oid or (opaque and (hook.leaf is None or hook.leaf is module.leaf)))
         ]
@@ -224,26 +216,28 @@ class Layers(Tensors):
         """What a forward gets when the hooks have had it that run before."""
         for hook in self._hooks_of(module, before=True):
             if not self._runs(hook):
-                self.escape_all(args.all(), Escape.HOOK)
+                self.run.escape_all(args.all(), Escape.HOOK)
                 continue
-            instead = self.call_value(hook, Arguments(None, [module, Tuple(tuple(args.positional))]), at)
-            if not self.is_none(instead):
+            instead = self.run.interpreter.call_value(
+                hook, Arguments(None, [module, Tuple(tuple(args.positional))]), at
+            )
+            if not self.run.is_none(instead):
                 given = instead.items if isinstance(instead, Tuple) else (instead,)
-                joined = [self.join(old, new) for old, new in zip(args.positional, given, strict=False)]
+                joined = [self.run.join(old, new) for old, new in zip(args.positional, given, strict=False)]
                 args = replace(args, positional=[*joined, *args.positional[len(joined) :]])
         return args
 
     def run_hooks(self, module: Module | Instance, args: Arguments, result: Value, at: ast.AST) -> Value:
         """What a forward gives when the hooks have had it that are registered on the module."""
-        if not self.hooks or self.s.grad is False:
+        if not self.run.hooks or self.run.s.grad is False:
             return result
         for hook in self._hooks_of(module, before=False):
             if self._runs(hook):
                 given = Arguments(None, [module, Tuple(tuple(args.positional)), result])
-                instead = self.call_value(hook, given, at)
-                result = result if self.is_none(instead) else self.join(result, instead)
+                instead = self.run.interpreter.call_value(hook, given, at)
+                result = result if self.run.is_none(instead) else self.run.join(result, instead)
             else:
-                self.escape_all([result], Escape.HOOK)
+                self.run.escape_all([result], Escape.HOOK)
         return result
 
     def _runs(self, hook: Value | None) -> bool:
@@ -252,42 +246,42 @@ class Layers(Tensors):
             hook = hook.function if isinstance(hook, Partial) else hook.cls.find("__call__")
         function = hook.function if isinstance(hook, Method) else hook
         if isinstance(function, Function):
-            self.trace.hooks.add(function.definition)
+            self.run.trace.hooks.add(function.definition)
         return isinstance(hook, (Function, Method))
 
     def layer_output(self, module: Module, args: Arguments, at: ast.AST) -> Value:
         """What the forward of a module makes of its inputs, without the hooks."""
         name = module.name
-        if name == "Sequential" and module.oid not in self.running:
-            self.running.add(module.oid)
-            children = list(self.s.get((module.oid, ITEMS)) or ())
-            rest = self.s.get((module.oid, REST))
+        if name == "Sequential" and module.oid not in self.run.running:
+            self.run.running.add(module.oid)
+            children = list(self.run.s.get((module.oid, ITEMS)) or ())
+            rest = self.run.s.get((module.oid, REST))
             value: Value = args.positional[0] if args.positional else DATA
             try:
                 for child in [*children, *([rest] if isinstance(rest, Value) else [])]:
-                    value = self.call_value(child, Arguments(args.call, [value]), at)
+                    value = self.run.interpreter.call_value(child, Arguments(args.call, [value]), at)
             finally:
-                self.running.discard(module.oid)
+                self.run.running.discard(module.oid)
             return value
         given: Value = args.positional[0] if args.positional else DATA
         if module.inplace and module.leaf is not None:
             # rows that are too long are scaled in the table itself
-            self.mark_owned(Marked.PARAMETERS_CHANGED, at, module)
+            self.run.mark_owned(Marked.PARAMETERS_CHANGED, at, module)
         elif module.inplace:
-            self.write(given, [given], at, sure=module.overwrites)
+            self.run.write(given, [given], at, sure=module.overwrites)
         elif not name:
-            self.may_alter(args.all(), at)
-        shadow = self.shadow_of(args.all())
+            self.run.may_alter(args.all(), at)
+        shadow = self.run.shadow_of(args.all())
         computed = args.all()
         if name in OF_INDICES and not args.more:
             # whole numbers have no graph, whatever they come from
             computed = computed[1:]
-            mine = self.shadow_of(computed)
+            mine = self.run.shadow_of(computed)
             shadow = tuple(o for o in shadow if o in mine or not isinstance(o, Unseen))
-        inputs = self.parents_of(computed) + self.held_in(computed)
-        leaves = self.parameter_leaves(module)
+        inputs = self.run.parents_of(computed) + self.run.held_in(computed)
+        leaves = self.run.parameter_leaves(module)
         scalar = module.scalar_output
-        made = self.node(
+        made = self.run.node(
             at,
             NodeKind.MODULE,
             [*inputs, *leaves],
@@ -296,22 +290,22 @@ class Layers(Tensors):
             label=name or "module",
         )
         mask = args.get(PADDING_MASKS.get(name, -1), "src_key_padding_mask")
-        if name in PADDING_MASKS and (args.more or (mask is not None and not self.is_none(mask))):
-            self.mark(Marked.PADDED, at, inputs)
+        if name in PADDING_MASKS and (args.more or (mask is not None and not self.run.is_none(mask))):
+            self.run.mark(Marked.PADDED, at, inputs)
         if made is not None:
             made.shadow = shadow
-            self.drawn(args.all(), made)
+            self.run.drawn(args.all(), made)
             if name in RECURRENT and args.positional and isinstance(args.positional[0], Tensor):
-                self.trace.unpacked.add(made)
+                self.run.trace.unpacked.add(made)
         if name in TUPLE_OUTPUT:
             first: Value = Tensor(made)
             second: Value
-            options = self.options(args.get(0, "input") or DATA)
+            options = self.run.options(args.get(0, "input") or DATA)
             packed = [o for o in options if isinstance(o, Unknown) and o.path in PACKING]
             if packed:
                 # what comes of a packed sequence is one
-                sequence = self.unknown(packed[0].path, made, public=True)
-                first = sequence if len(packed) == len(options) else self.join(first, sequence)
+                sequence = self.run.unknown(packed[0].path, made, public=True)
+                first = sequence if len(packed) == len(options) else self.run.join(first, sequence)
             if name in PAIR_STATE:
                 if name == "LSTMCell":
                     return Tuple((Tensor(made), Tensor(made)))
@@ -320,14 +314,14 @@ class Layers(Tensors):
                 second = Tensor(made)
             return Tuple((first, second))
         if not name:
-            output = self.unknown("output", made)
+            output = self.run.unknown("output", made)
             output.shadow = shadow
             # of data, and with nothing recorded, a model that keeps no graph makes data
             known = module.leaf is not None and module.leaf.label.startswith(KEEPING_NOTHING)
             output.data = known and not inputs and made is None and not any(isinstance(o, Unseen) for o in shadow)
             return output
         tensor = Tensor(made, scalar, shadow=shadow)
-        return self.may_share(given, tensor) if name in SHARING_LAYERS else tensor
+        return self.run.may_share(given, tensor) if name in SHARING_LAYERS else tensor
 
     def forwarded(
         self,
@@ -340,19 +334,21 @@ class Layers(Tensors):
         closed: Function | None = None,
     ) -> None:
         """Record a forward, unless it is part of another one; ``closed`` is a method that let no graph out."""
-        if not self.frame.inside_module:
-            while self.trace.forwards and self.trace.forwards[-1].first >= first:
-                self.trace.forwards.pop()
+        if not self.run.frame.inside_module:
+            while self.run.trace.forwards and self.run.trace.forwards[-1].first >= first:
+                self.run.trace.forwards.pop()
             seen = module.module if isinstance(module, Unknown) and module.module is not None else module
-            mode = self.s.get((getattr(seen, "oid", 0), "mode")) or self._mode_of_parts(seen)
-            volatile = tuple(o for o in self.shadow_of(args.all()) if isinstance(o, Place))
-            self.trace.forwards.append(
-                Forward(self.place(at), module, first, self.clock + 1, grad, method, args, volatile, mode, closed)
+            mode = self.run.s.get((getattr(seen, "oid", 0), "mode")) or self._mode_of_parts(seen)
+            volatile = tuple(o for o in self.run.shadow_of(args.all()) if isinstance(o, Place))
+            self.run.trace.forwards.append(
+                Forward(
+                    self.run.place(at), module, first, self.run.clock + 1, grad, method, args, volatile, mode, closed
+                )
             )
 
     def _mode_of_parts(self, module: Value) -> ModuleMode | None:
         """Loaded, for a module that no mode was set for as a whole, if a part of it was loaded or evaluates."""
-        modes = (self.s.peek((getattr(part, "oid", 0), "mode")) for part in self.submodules(module, deep=True)[1:])
+        modes = (self.run.s.peek((getattr(part, "oid", 0), "mode")) for part in self.submodules(module, deep=True)[1:])
         return ModuleMode.LOADED if any(mode in (ModuleMode.LOADED, ModuleMode.EVAL) for mode in modes) else None
 
     def submodules(self, module: Value, *, deep: bool) -> list[Value]:
@@ -361,9 +357,9 @@ class Layers(Tensors):
         seen = {getattr(module, "oid", None)}
         queue = [module]
         while queue:
-            for child in self.children_of(queue.pop(0)):
-                for option in self.options(child):
-                    if self.is_module(option) and getattr(option, "oid", None) not in seen:
+            for child in self.run.children_of(queue.pop(0)):
+                for option in self.run.options(child):
+                    if self.run.is_module(option) and getattr(option, "oid", None) not in seen:
                         seen.add(getattr(option, "oid", None))
                         found.append(option)
                         if deep:

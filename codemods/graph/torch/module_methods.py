@@ -37,7 +37,7 @@ def shows_module(engine: Layers, name: str, args: Arguments) -> bool:
     """Whether only a module has such a method with such arguments (docs: torch.nn.Module)."""
     if name not in ("eval", "train"):
         return name in ONLY_OF_MODULES
-    mode = [o for v in args.all() for o in engine.options(v)]
+    mode = [o for v in args.all() for o in engine.run.options(v)]
     plain = all(isinstance(o, Plain) or (isinstance(o, Const) and isinstance(o.value, bool)) for o in mode)
     return plain and len(args.all()) <= (name == "train") and not args.more
 
@@ -45,13 +45,13 @@ def shows_module(engine: Layers, name: str, args: Arguments) -> bool:
 @OF_MODULES.of("module")
 def _module(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     # net.module(x) of a DataParallel
-    return engine.call_value(module, args, at)
+    return engine.run.interpreter.call_value(module, args, at)
 
 
 @OF_MODULES.of(*(TRANSPARENT_MODULE_METHODS - {"module", "requires_grad_", "train", "eval"}))
 def _itself(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     if name == "apply":
-        engine.run_walking(args, at)
+        engine.run.run_walking(args, at)
     return module
 
 
@@ -60,8 +60,8 @@ def _itself(engine: Layers, module: Value, name: str, args: Arguments, at: ast.A
 
 @OF_MODULES.of("buffers", "named_buffers")
 def _buffers(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    held = engine.held_in([module])
-    return engine.taken(at, module, name) if held else Parameters(module, named=name.startswith("named"))
+    held = engine.run.held_in([module])
+    return engine.run.taken(at, module, name) if held else Parameters(module, named=name.startswith("named"))
 
 
 @OF_MODULES.of("parameters", "named_parameters")
@@ -72,35 +72,35 @@ def _parameters(engine: Layers, module: Value, name: str, args: Arguments, at: a
 @OF_MODULES.of("requires_grad_")
 def _requires_grad(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     on = args.get(0, "requires_grad")
-    truth = True if on is None else engine.truth(on)
-    engine.freeze(module, None if truth is None else not truth)
+    truth = True if on is None else engine.run.truth(on)
+    engine.run.freeze(module, None if truth is None else not truth)
     return module
 
 
 @OF_MODULES.of("zero_grad")
 def _zero_grad(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.mark_owned(Marked.CLEARED, at, module)
+    engine.run.mark_owned(Marked.CLEARED, at, module)
     return NONE
 
 
 @OF_MODULES.of("state_dict")
 def _state_dict(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.mark_owned(Marked.STATE_TAKEN, at, module)
-    return engine.unknown(name)
+    engine.run.mark_owned(Marked.STATE_TAKEN, at, module)
+    return engine.run.unknown(name)
 
 
 @OF_MODULES.of("get_parameter", "get_submodule", "extra_repr", "_get_name")
 def _unseen(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    return engine.unknown(name)
+    return engine.run.unknown(name)
 
 
 @OF_MODULES.of("load_state_dict")
 def _load_state_dict(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.mark_owned(Marked.PARAMETERS_LOADED, at, module)
+    engine.run.mark_owned(Marked.PARAMETERS_LOADED, at, module)
     _set_mode(engine, module, ModuleMode.LOADED)
     if not _all_seen(module):
-        return engine.unknown(name)
-    keys = engine.unknown("keys", data=True)
+        return engine.run.unknown(name)
+    keys = engine.run.unknown("keys", data=True)
     return Tuple((keys, keys), ("missing_keys", "unexpected_keys"), closed=True)
 
 
@@ -121,7 +121,7 @@ def _eval(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST
 @OF_MODULES.of("train")
 def _train(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     on = args.get(0, "mode")
-    off = on is not None and engine.truth(on) is False
+    off = on is not None and engine.run.truth(on) is False
     _set_mode(engine, module, ModuleMode.EVAL if off else ModuleMode.TRAIN)
     return module
 
@@ -129,9 +129,9 @@ def _train(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AS
 def _set_mode(engine: Layers, module: Value, mode: ModuleMode) -> None:
     for part in engine.submodules(module, deep=True):
         oid = getattr(part, "oid", None)
-        known = engine.s.get((oid, "mode")) if isinstance(oid, int) else None
+        known = engine.run.s.get((oid, "mode")) if isinstance(oid, int) else None
         if isinstance(oid, int) and not (mode is ModuleMode.LOADED and known is ModuleMode.EVAL):
-            engine.s.set((oid, "mode"), mode)
+            engine.run.s.set((oid, "mode"), mode)
 
 
 # parts
@@ -142,24 +142,24 @@ def _children(engine: Layers, module: Value, name: str, args: Arguments, at: ast
     children = engine.submodules(module, deep=name.endswith("modules"))
     if isinstance(module, Module) and not module.name and module.leaf is not None and not children[1:]:
         # parts of a module that cannot be seen have parameters among its own
-        children = [Module(engine.new_oid(), "", module.leaf) for _ in range(2)]
+        children = [Module(engine.run.new_oid(), "", module.leaf) for _ in range(2)]
     if name.startswith("named"):
         children = [Tuple((Plain(PlainKind.TEXT), child)) for child in children]
     if not children:
-        return engine.unknown(name)
+        return engine.run.unknown(name)
     # where there are many, the last turn of a loop stands for all the others
-    return engine.new_sequence(children[:_TURNS], engine.one_of(children[_TURNS:]), kind=SequenceKind.MODULES)
+    return engine.run.new_sequence(children[:_TURNS], engine.run.one_of(children[_TURNS:]), kind=SequenceKind.MODULES)
 
 
 @OF_MODULES.of("register_buffer", "register_parameter", "add_module", "register_module")
 def _register(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     if len(args.positional) > 1:
-        engine.use(args.positional[1], UseKind.METHOD, at, name)
+        engine.run.use(args.positional[1], UseKind.METHOD, at, name)
         if isinstance(module, Module) and module.name in MODULE_CONTAINERS:
             engine.put_named(module, args.positional[0], args.positional[1])
         else:
-            engine.set_named(module, args.positional[0], args.positional[1], at)
-    return engine.unknown(name)
+            engine.run.interpreter.set_named(module, args.positional[0], args.positional[1], at)
+    return engine.run.unknown(name)
 
 
 def _layer(engine: Layers, module: Value) -> Module | None:
@@ -181,7 +181,7 @@ def _extend(engine: Layers, module: Value, name: str, args: Arguments, at: ast.A
     layer = _layer(engine, module)
     if layer is None:
         return None
-    engine.put_part(layer, *engine.flat(args.positional[0] if args.positional else None))
+    engine.put_part(layer, *engine.run.flat(args.positional[0] if args.positional else None))
     return module
 
 
@@ -190,8 +190,8 @@ def _update(engine: Layers, module: Value, name: str, args: Arguments, at: ast.A
     layer = _layer(engine, module)
     if layer is None or layer.name != "ModuleDict" or not args.positional:
         return None
-    given = engine.elements(args.positional[0])
-    named = engine.keywords_in(args.positional[0])
+    given = engine.run.elements(args.positional[0])
+    named = engine.run.keywords_in(args.positional[0])
     if len(named) == len(given):
         for key, value in named.items():
             engine.put_named(layer, Const(key), value)
@@ -206,13 +206,13 @@ def _view(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST
     if layer is None or layer.name != "ModuleDict":
         return None
     if name == "keys":
-        return engine.new_sequence([], rest=Plain(PlainKind.TEXT))
-    parts = list(engine.s.get((layer.oid, ITEMS)) or ())
-    rest = engine.s.get((layer.oid, REST))
+        return engine.run.new_sequence([], rest=Plain(PlainKind.TEXT))
+    parts = list(engine.run.s.get((layer.oid, ITEMS)) or ())
+    rest = engine.run.s.get((layer.oid, REST))
     if name == "items":
         parts = [Tuple((Plain(PlainKind.TEXT), part)) for part in parts]
         rest = None if rest is None else Tuple((Plain(PlainKind.TEXT), rest))
-    return engine.new_sequence(parts, rest)
+    return engine.run.new_sequence(parts, rest)
 
 
 @OF_MODULES.of(*CHECKS_OF_LAYERS)
@@ -232,12 +232,12 @@ def _forward(engine: Layers, module: Value, name: str, args: Arguments, at: ast.
 
 def register_hook(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     """``module.register_..._hook(function)``."""
-    engine.mark(Marked.MODULE_HOOK, at)
+    engine.run.mark(Marked.MODULE_HOOK, at)
     before = name == "register_forward_pre_hook"
     if not before and name != "register_forward_hook":
-        engine.run_callbacks(args, at)
+        engine.run.run_callbacks(args, at)
     elif args.all():
-        engine.hooks.append(
+        engine.run.hooks.append(
             Hook(getattr(module, "oid", 0), getattr(module, "leaf", None), args.all()[0], before=before)
         )
-    return engine.unknown(name)
+    return engine.run.unknown(name)

@@ -18,16 +18,6 @@ from codemods.graph.torch.module_methods import OF_MODULES, register_hook, shows
 class Modules(Layers):
     """The part of the engine that calls methods of modules."""
 
-    # what the layers above supply
-
-    def standard_call(self, path: str, args: Arguments, at: ast.AST) -> Value | None:
-        """A call of one of Python's own libraries; None where nothing is known of it."""
-        raise NotImplementedError
-
-    def import_named(self, args: Arguments) -> Value | None:
-        """What ``importlib.import_module`` gives; None where that is not in the tree."""
-        raise NotImplementedError
-
     def module_method(self, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method that every ``nn.Module`` has, called on a module."""
         within = module.within if isinstance(module, (Module, Instance)) else None
@@ -38,32 +28,32 @@ class Modules(Layers):
         if found is not None:
             return found
         if isinstance(module, Module) and (module.name, name) in NAMED_PARTS:
-            part = Module(self.new_oid(), NAMED_PARTS[module.name, name], module.leaf)
-            return self.call_value(part, args, at)
+            part = Module(self.run.new_oid(), NAMED_PARTS[module.name, name], module.leaf)
+            return self.run.interpreter.call_value(part, args, at)
         if isinstance(module, Module) and _runs_layers(module, args):
-            return self.call_value(module, args, at)
+            return self.run.interpreter.call_value(module, args, at)
         if name.startswith("register_") and name.endswith("hook"):
             return register_hook(self, module, name, args, at)
         return self._own_method(module, name, args, at)
 
     def _own_method(self, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of a class that cannot be seen: it may run a forward of its own."""
-        first = self.clock + 1
-        grad = self.s.grad
-        nodes = [n for v in args.all() for n in self.nodes_of(v)] + self.parameter_leaves(module)
+        first = self.run.clock + 1
+        grad = self.run.s.grad
+        nodes = [n for v in args.all() for n in self.run.nodes_of(v)] + self.run.parameter_leaves(module)
         # ``transformer.encoder(x)`` runs what its module is made of
         label = module.name if isinstance(module, Module) and module.name else name
         if isinstance(module, Module) and module.leaf is not None:
             known = module.leaf.label.startswith(KEEPING_NOTHING)
             label = f"{module.leaf.label}.{name}" if known else label
-        result = self.unseen_result(
-            name, self.node(at, NodeKind.CALL, nodes, certain=False, label=label), args.all(), at
+        result = self.run.unseen_result(
+            name, self.run.node(at, NodeKind.CALL, nodes, certain=False, label=label), args.all(), at
         )
         for value in args.all():
-            self.use(value, UseKind.UNSEEN_CALL, at, name)
-        models = self.brings_model(args.all())
-        self.trace.handings.append(Handing(self.place(at), (*args.all(), module), models))
-        self.mark(Marked.UNSEEN_MODULE_METHOD, at)
+            self.run.use(value, UseKind.UNSEEN_CALL, at, name)
+        models = self.run.brings_model(args.all())
+        self.run.trace.handings.append(Handing(self.run.place(at), (*args.all(), module), models))
+        self.run.mark(Marked.UNSEEN_MODULE_METHOD, at)
         self.forwarded(at, module, first, grad, name, args)
         return result
 

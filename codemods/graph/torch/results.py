@@ -31,13 +31,13 @@ class Results(Backward):
         if parts is None or gives is False:
             return None
         if gives is None:
-            return self.opaque(at, path if path.startswith("torch.") else f"torch.{path}", inputs, public=True)
+            return self.run.opaque(at, path if path.startswith("torch.") else f"torch.{path}", inputs, public=True)
         name = path.rpartition(".")[2]
-        made = self.tensor_op(at, name, inputs)
+        made = self.run.tensor_op(at, name, inputs)
         if made.node is None:
             # what is cut forgets where it comes from: the reading is noted here
             for value in inputs:
-                self.use(value, UseKind.METHOD, at, name)
+                self.run.use(value, UseKind.METHOD, at, name)
         cut = {"": made, "i": INDEX, "f": Tensor(None), "p": NUMBER}
         names = tuple(part for part, _ in parts if part.isidentifier())
         return Tuple(tuple(cut[sort] if sort else replace(made) for _, sort in parts), names)
@@ -53,11 +53,11 @@ class Results(Backward):
             second = others[0] if others else keywords.get("dim")
             if second is None:
                 return False
-            if all(isinstance(option, (Const, Plain)) for option in self.options(second)):
+            if all(isinstance(option, (Const, Plain)) for option in self.run.options(second)):
                 return True
             return False if isinstance(second, Tensor) else None
         flags = [
-            self.truth(keywords[k]) for k in ("return_indices", "return_inverse", "return_counts") if k in keywords
+            self.run.truth(keywords[k]) for k in ("return_indices", "return_inverse", "return_counts") if k in keywords
         ]
         if None in flags:
             return None
@@ -67,16 +67,16 @@ class Results(Backward):
         """Whether a loss gives one number, by its ``reduction`` and ``reduce``."""
         reduction = args.keywords.get("reduction")
         reduce = args.keywords.get("reduce")
-        if reduce is not None and self.truth(reduce) is not True:
+        if reduce is not None and self.run.truth(reduce) is not True:
             return False
         return reduction is None or (isinstance(reduction, Const) and reduction.value in ("mean", "sum", "batchmean"))
 
     def fresh_tensor(self, args: Arguments, at: ast.AST, *, index: bool = False, scalar: bool = False) -> Tensor:
         """What a factory makes: no history, a leaf if it asks for gradients."""
         asks = args.keywords.get("requires_grad")
-        if asks is not None and self.truth(asks) is not False:
-            self.mark(Marked.REQUIRES_GRAD, at)
-            return Tensor(self.leaf(at, "input"), scalar)
+        if asks is not None and self.run.truth(asks) is not False:
+            self.run.mark(Marked.REQUIRES_GRAD, at)
+            return Tensor(self.run.leaf(at, "input"), scalar)
         return Tensor(None, scalar, index=index)
 
     def handed_on(self, name: str, args: Arguments, at: ast.AST) -> Value | None:
@@ -84,21 +84,21 @@ class Results(Backward):
         if name not in HANDING_ON or len(args.positional) != 1 or args.keywords or args.more:
             return None
         given = args.positional[0]
-        tensors = [o for o in self.options(given) if isinstance(o, (Tensor, Unknown))]
+        tensors = [o for o in self.run.options(given) if isinstance(o, (Tensor, Unknown))]
         if not tensors:
-            self.use(given, UseKind.DETACH, at)
+            self.run.use(given, UseKind.DETACH, at)
             return None
-        made = self.tensor_op(at, name, [given], saves=False, scalar=self.is_scalar(given))
+        made = self.run.tensor_op(at, name, [given], saves=False, scalar=self.run.is_scalar(given))
         if isinstance(given, Tensor):
             return replace(made, index=given.index, aliases=given.aliases)
         return made
 
     def opaque_tensor(self, at: ast.AST, label: str, args: Arguments) -> Value:
         """A helper of torch whose result is attached exactly if an argument is, in a shape that is not followed."""
-        nodes = [n for v in args.all() for n in self.nodes_of(v)]
-        node = self.node(at, NodeKind.OP, nodes, saves=False, label=label)
-        made = self.unknown(label, node, public="." in label)
-        made.shadow = self.shadow_of(args.all())
+        nodes = [n for v in args.all() for n in self.run.nodes_of(v)]
+        node = self.run.node(at, NodeKind.OP, nodes, saves=False, label=label)
+        made = self.run.unknown(label, node, public="." in label)
+        made.shadow = self.run.shadow_of(args.all())
         if node is not None:
             node.shadow = made.shadow
         return made

@@ -39,22 +39,22 @@ class Stores(Modules):
 
     def put_item(self, mapping: Mapping, key: Value, value: Value) -> None:
         """``mapping[key] = value``."""
-        self.trace.puts[mapping.oid].append(self.clock)
-        names = self.attributes.setdefault(mapping.oid, {})
-        if self.nodes_of(key):
-            known = self.s.get((mapping.oid, KEYS))
-            self.s.set((mapping.oid, KEYS), key if known is None else self.join(known, key))
+        self.run.trace.puts[mapping.oid].append(self.run.clock)
+        names = self.run.attributes.setdefault(mapping.oid, {})
+        if self.run.nodes_of(key):
+            known = self.run.s.get((mapping.oid, KEYS))
+            self.run.s.set((mapping.oid, KEYS), key if known is None else self.run.join(known, key))
         if isinstance(key, Const):
             cell = ("key", key.value)
             names[cell] = None
-            self.s.set((mapping.oid, cell), value)
-            if self.s.peek((mapping.oid, TURNS)):
+            self.run.s.set((mapping.oid, cell), value)
+            if self.run.s.peek((mapping.oid, TURNS)):
                 # this may be the name of one of the turns
-                self.s.set((mapping.oid, TURNS), ())
+                self.run.s.set((mapping.oid, TURNS), ())
         else:
             known = self.put_in_turns(mapping, key)
-            old = self.s.get((mapping.oid, REST))
-            self.s.set((mapping.oid, REST), value if old is None else self.join(old, value))
+            old = self.run.s.get((mapping.oid, REST))
+            self.run.s.set((mapping.oid, REST), value if old is None else self.run.join(old, value))
             if isinstance(key, Plain) and key.turn is not None:
                 self.keep_turns(mapping, key, known, value)
 
@@ -62,22 +62,22 @@ class Stores(Modules):
         """What the turns of the same loop put into a list or dict, by their numbers, if nothing else changed it
         since."""
         oid = getattr(container, "oid", 0)
-        counts, items, rest, *known = self.s.get((oid, TURNS)) or (None, None, None)
-        same = items is self.s.get((oid, ITEMS)) and rest is self.s.get((oid, REST))
+        counts, items, rest, *known = self.run.s.get((oid, TURNS)) or (None, None, None)
+        same = items is self.run.s.get((oid, ITEMS)) and rest is self.run.s.get((oid, REST))
         return known if same and isinstance(key, Plain) and counts == key.counts else []
 
     def forget_turns(self) -> None:
         """Know no longer which turn put what into lists and dicts."""
-        for key in [key for key, _ in self.s.cells().items() if key[1] == TURNS]:
-            self.s.set(key, ())
-            self.displaced.add(key[0])
+        for key in [key for key, _ in self.run.s.cells().items() if key[1] == TURNS]:
+            self.run.s.set(key, ())
+            self.run.displaced.add(key[0])
 
     def keep_turns(self, container: Value, key: Plain, known: list[Value | None], value: Value) -> None:
         """Remember what a turn put into a list or dict beside what the others did."""
         oid, turn = getattr(container, "oid", 0), key.turn or 0
         turns = [*known, *[None] * (turn + 1 - len(known))]
         turns[turn] = value
-        self.s.set((oid, TURNS), (key.counts, self.s.get((oid, ITEMS)), self.s.get((oid, REST)), *turns))
+        self.run.s.set((oid, TURNS), (key.counts, self.run.s.get((oid, ITEMS)), self.run.s.get((oid, REST)), *turns))
 
     def note_storing(
         self, container: Value, expression: ast.expr | None, value: Value, method: str, at: ast.AST
@@ -85,67 +85,69 @@ class Stores(Modules):
         """Record that a container of the program got a value."""
         if expression is None:
             return
-        self.tick()
+        self.run.tick()
         nodes = tuple(dict.fromkeys(self._nodes_in(value)))
-        held = tuple(dict.fromkeys(self.nodes_of(container))) if nodes else ()
+        held = tuple(dict.fromkeys(self.run.nodes_of(container))) if nodes else ()
         parts = tuple(self.parts_of(expression)) if nodes else ()
-        self.trace.storings.append(
+        self.run.trace.storings.append(
             Storing(
-                self.place(at),
+                self.run.place(at),
                 container,
                 expression,
                 value,
                 method,
-                self.s.grad,
+                self.run.s.grad,
                 nodes,
                 held,
                 parts,
-                self.born.get(getattr(container, "oid", 0), self.clock),
+                self.run.born.get(getattr(container, "oid", 0), self.run.clock),
             )
         )
 
     def note_grown(self, container: Value, expressions: list[ast.expr]) -> None:
         """Record that a container was made anew of what it held before and the values of ``expressions``."""
         for expression in expressions:
-            value = self.values.get(expression)
-            if value is not None and self.nodes_of(value):
-                self.stored(value, Carrier(CarrierKind.ELEMENT, getattr(container, "oid", 0), ""), expression)
+            value = self.run.values.get(expression)
+            if value is not None and self.run.nodes_of(value):
+                self.run.stored(value, Carrier(CarrierKind.ELEMENT, getattr(container, "oid", 0), ""), expression)
                 self.note_storing(container, expression, value, GROWN, expression)
 
     def note_element(self, target: ast.Subscript, expression: ast.expr | None, value: Value, changed: Tensor) -> None:
         """Record that a tensor got a value in one of its elements; ``changed`` is the tensor afterwards."""
-        nodes = tuple(dict.fromkeys(self.nodes_of(value)))
+        nodes = tuple(dict.fromkeys(self.run.nodes_of(value)))
         if expression is not None and nodes and changed.node is not None:
-            self.trace.storings.append(
+            self.run.trace.storings.append(
                 Storing(
-                    self.place(target),
+                    self.run.place(target),
                     changed,
                     expression,
                     value,
                     "element",
-                    self.s.grad,
+                    self.run.s.grad,
                     nodes,
                     (changed.node,),
                     tuple(self.parts_of(expression)),
-                    self.clock,
+                    self.run.clock,
                 )
             )
 
     def store_in_unknown(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> None:
         """Record that something that cannot be seen was given values to keep."""
         for value in args.all():
-            for node in self.nodes_of(value):
-                node.uses.append(Use(UseKind.STORED_UNSEEN, self.place(at), name))
+            for node in self.run.nodes_of(value):
+                node.uses.append(Use(UseKind.STORED_UNSEEN, self.run.place(at), name))
         for i, value in enumerate(args.positional):
-            if self.nodes_of(value) and isinstance(at, ast.Call) and i < len(at.args):
-                self.trace.storings.append(Storing(self.place(at), receiver, at.args[i], value, name, self.s.grad))
+            if self.run.nodes_of(value) and isinstance(at, ast.Call) and i < len(at.args):
+                self.run.trace.storings.append(
+                    Storing(self.run.place(at), receiver, at.args[i], value, name, self.run.s.grad)
+                )
 
     def _nodes_in(self, value: Value) -> list[Node]:
         """The nodes of a value, or of the attributes of an object that only keeps what it was made of."""
         if not isinstance(value, Instance) or not _only_keeps(value.cls):
-            return self.nodes_of(value)
-        kept = (self.s.get((value.oid, name)) for name in self.attributes.get(value.oid, ()))
-        return [node for one in kept if isinstance(one, Value) for node in self.nodes_of(one)]
+            return self.run.nodes_of(value)
+        kept = (self.run.s.get((value.oid, name)) for name in self.run.attributes.get(value.oid, ()))
+        return [node for one in kept if isinstance(one, Value) for node in self.run.nodes_of(one)]
 
     def parts_of(self, expression: ast.expr) -> list[tuple[ast.expr, Value]]:
         """The smallest expressions in ``expression`` that carry a graph into it, as evaluated last, and their
@@ -154,7 +156,7 @@ class Stores(Modules):
             return [part for inner in expression.elts for part in self.parts_of(inner)]
         if isinstance(expression, ast.Dict):
             return [part for inner in expression.values for part in self.parts_of(inner)]
-        value = self.values.get(expression)
+        value = self.run.values.get(expression)
         if value is None or not self._nodes_in(value):
             return []
         if isinstance(expression, ast.Call) and isinstance(value, Instance):
@@ -166,7 +168,7 @@ class Stores(Modules):
         if isinstance(expression, ast.UnaryOp):
             return self.parts_of(expression.operand) or [(expression, value)]
         if isinstance(expression, ast.BinOp) and isinstance(expression.op, (ast.Mult, ast.Div, ast.Add, ast.Sub)):
-            sides = [s for s in (expression.left, expression.right) if self.nodes_of(self.values.get(s))]
+            sides = [s for s in (expression.left, expression.right) if self.run.nodes_of(self.run.values.get(s))]
             if len(sides) == 1 and not (isinstance(expression.op, ast.Div) and sides[0] is expression.right):
                 return self.parts_of(sides[0])
         return [(expression, value)]

@@ -52,32 +52,32 @@ class Tensors(Results):
         """An attribute of a tensor, None if tensors have none of that name."""
         if name == "data":
             if isinstance(tensor, Tensor):
-                self.use(tensor, UseKind.DATA, at)
-                made = self.detached(
+                self.run.use(tensor, UseKind.DATA, at)
+                made = self.run.detached(
                     tensor, scalar=tensor.scalar or bool(tensor.node and tensor.node.scalar), index=tensor.index
                 )
-                return self.alias(AliasForm.DATA, tensor, made, at)
+                return self.run.alias(AliasForm.DATA, tensor, made, at)
             return None
         if name == "grad":
             # nobody knows which tensor it is where it has no history: another name may have asked for gradients
-            self.mark(Marked.GRADIENT_READ, at, self.nodes_of(tensor) or None)
-            self.wants_gradient(tensor, at)
+            self.run.mark(Marked.GRADIENT_READ, at, self.run.nodes_of(tensor) or None)
+            self.run.wants_gradient(tensor, at)
             return DATA
         if name in ("grad_fn", "_saved_tensors"):
-            self.mark(Marked.GRAPH_READ, at)
-            self.use(tensor, UseKind.HISTORY_READ, at)
-            self.escape(tensor, Escape.GRAPH_READ)
-            return self.unknown("grad_fn")
+            self.run.mark(Marked.GRAPH_READ, at)
+            self.run.use(tensor, UseKind.HISTORY_READ, at)
+            self.run.escape(tensor, Escape.GRAPH_READ)
+            return self.run.unknown("grad_fn")
         if name in PLAIN_METHODS:
             if name in ("requires_grad", "is_leaf"):
-                self.use(tensor, UseKind.HISTORY_READ, at)
+                self.run.use(tensor, UseKind.HISTORY_READ, at)
             if name == "requires_grad":
-                self.mark(Marked.REQUIRES_GRAD_READ, at, self.nodes_of(tensor))
+                self.run.mark(Marked.REQUIRES_GRAD_READ, at, self.run.nodes_of(tensor))
             elif name == "is_leaf":
-                self.mark(Marked.IS_LEAF_READ, at, self.nodes_of(tensor))
+                self.run.mark(Marked.IS_LEAF_READ, at, self.run.nodes_of(tensor))
             return NUMBER
         if name in ("T", "mT", "H", "mH", "real", "imag"):
-            return self.sharing(tensor, self.tensor_op(at, name, [tensor], saves=False))
+            return self.run.sharing(tensor, self.run.tensor_op(at, name, [tensor], saves=False))
         return None
 
     def tensor_method(self, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
@@ -86,11 +86,11 @@ class Tensors(Results):
         if handler is not None:
             return handler(self, tensor, name, args, at)
         if name == "__setitem__" or name.strip("_") in IN_PLACE_OPERATORS:
-            self.write(tensor, args.all(), at)
+            self.run.write(tensor, args.all(), at)
         inputs = [tensor]
         if name in LIKE_ANOTHER or name in OF_SIZES:
             for value in args.all():
-                self.use(value, UseKind.METHOD, at, name)
+                self.run.use(value, UseKind.METHOD, at, name)
         else:
             inputs += args.all()
         several = self.elements_of(f"Tensor.{name}", inputs, args.positional, args.keywords, at)
@@ -103,21 +103,21 @@ class Tensors(Results):
         base = name[:-1] if name.endswith("_") and not name.startswith("_") else name
         keeps = scalar and (base in SAVES_NOTHING or not args.positional) and base not in _OTHER_SIZES
         single = scalar and base in ("view", "reshape", "unsqueeze")
-        result = self.tensor_op(
+        result = self.run.tensor_op(
             at,
             name,
             inputs,
             saves=base not in SAVES_NOTHING and name not in OVERWRITES,
             scalar=reduces or keeps or single,
             dimensionless=(reduces and self.drops_all(name, args))
-            or (base in KEEPS_SHAPE and self.is_dimensionless(tensor))
-            or (base in ELEMENTWISE and all(self.is_dimensionless(v) for v in inputs)),
+            or (base in KEEPS_SHAPE and self.run.is_dimensionless(tensor))
+            or (base in ELEMENTWISE and all(self.run.is_dimensionless(v) for v in inputs)),
         )
         if isinstance(tensor, Tensor) and tensor.aliases:
             if base in VIEWS:
                 return replace(result, aliases=tensor.aliases)
             if base in MAY_SHARE:
-                return self.may_share(tensor, result)
+                return self.run.may_share(tensor, result)
         return result
 
     # functions
@@ -138,7 +138,7 @@ class Tensors(Results):
         if not integers and name not in FRESH.get(head, ()):
             return None
         for value in args.all():
-            self.use(value, UseKind.TORCH, at, name)
+            self.run.use(value, UseKind.TORCH, at, name)
         return INDEX if integers else Tensor(None)
 
     def _one_result(self, name: str, args: Arguments, at: ast.AST) -> Value:
@@ -147,13 +147,13 @@ class Tensors(Results):
         scalar = name in REDUCTIONS and self.reduces(name, args, start=1)
         dimensionless = scalar and self.drops_all(name, args)
         if name in ELEMENTWISE:
-            dimensionless = bool(args.positional) and all(self.is_dimensionless(v) for v in inputs)
+            dimensionless = bool(args.positional) and all(self.run.is_dimensionless(v) for v in inputs)
         if name in _SCALAR_OF_SCALARS:
-            scalar = bool(args.positional) and all(self.is_scalar(v) for v in args.positional)
-        made = self.tensor_op(
+            scalar = bool(args.positional) and all(self.run.is_scalar(v) for v in args.positional)
+        made = self.run.tensor_op(
             at, name, inputs, saves=name not in SAVES_NOTHING, scalar=scalar, dimensionless=dimensionless
         )
-        return self.may_share(inputs[0], made) if inputs and name in MAY_SHARE else made
+        return self.run.may_share(inputs[0], made) if inputs and name in MAY_SHARE else made
 
     def _computed_from(self, name: str, args: Arguments, at: ast.AST) -> list[Value]:
         """What of the arguments of a function may have a graph that its result is part of."""
@@ -163,30 +163,32 @@ class Tensors(Results):
             return given
         for value in given:
             if value is not tensor:
-                self.use(value, UseKind.TORCH, at, name)
+                self.run.use(value, UseKind.TORCH, at, name)
         return [tensor]
 
     def functional(self, name: str, args: Arguments, at: ast.AST) -> Value:
         """A function of ``torch.nn.functional``."""
         if name in INTEGERS["torch.nn.functional"]:
             for value in args.all():
-                self.use(value, UseKind.TORCH, at, name)
+                self.run.use(value, UseKind.TORCH, at, name)
             return INDEX
         flag = args.get(INPLACE_AT.get(name, -1), "inplace")
-        if args.positional and self.may_be_true(flag):
+        if args.positional and self.run.may_be_true(flag):
             # dropout writes only where it draws
-            sure = flag is not None and self.truth(flag) is True and "dropout" not in name
-            self.write(args.positional[0], args.positional[:1], at, sure=sure)
+            sure = flag is not None and self.run.truth(flag) is True and "dropout" not in name
+            self.run.write(args.positional[0], args.positional[:1], at, sure=sure)
         if name in ("embedding", "embedding_bag") and len(args.positional) > 1:
             bound = args.get(3, "max_norm")
-            if bound is not None and not self.is_none(bound):
+            if bound is not None and not self.run.is_none(bound):
                 # rows that are too long are scaled in the table itself
-                self.alter(args.positional[1], Altered.VALUES, at)
+                self.run.alter(args.positional[1], Altered.VALUES, at)
         scalar = name in SCALAR_FUNCTIONS and self.is_reduced(args)
         dimensionless = scalar and not args.more and len(args.positional) <= REDUCE_AT
-        made = self.tensor_op(at, name, self._computed_from(name, args, at), scalar=scalar, dimensionless=dimensionless)
+        made = self.run.tensor_op(
+            at, name, self._computed_from(name, args, at), scalar=scalar, dimensionless=dimensionless
+        )
         if name == "multi_head_attention_forward":
             return Tuple((made, made))
         if self.gives_several(f"torch.nn.functional.{name}", args.positional[1:], args.keywords) is True:
             return Tuple((made, INDEX))
-        return self.may_share(args.all()[0], made) if args.all() and name in MAY_SHARE else made
+        return self.run.may_share(args.all()[0], made) if args.all() and name in MAY_SHARE else made

@@ -41,7 +41,7 @@ def _isinstance(engine: Containers, name: str, args: Arguments, at: ast.AST) -> 
 def is_instance(engine: Containers, value: Value, kinds: Value) -> Value:
     """``isinstance(value, kinds)``: a constant where that is known."""
     if isinstance(value, Join):
-        each = {engine.truth(is_instance(engine, option, kinds)) for option in value.options}
+        each = {engine.run.truth(is_instance(engine, option, kinds)) for option in value.options}
         return Const(each.pop()) if len(each) == 1 and None not in each else NUMBER
     wanted = [kinds] if not isinstance(kinds, Tuple) else list(kinds.items)
     answer: bool | None = None
@@ -107,25 +107,25 @@ def _super(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value
     given = args.positional
     if len(given) == 2 and isinstance(given[0], Class):
         return Super(given[0].info, given[1])
-    for frame in engine.frame.outward():
+    for frame in engine.run.frame.outward():
         if frame.function is not None and frame.function.cls is not None:
             if frame.receiver is None:
                 break
             return Super(frame.function.cls, frame.receiver)
-    return engine.unknown("super")
+    return engine.run.unknown("super")
 
 
 @BUILTINS.of("type")
 def _type(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     given = args.positional
     if len(given) > 1:
-        engine.escape_all(args.all(), Escape.METACLASS)
+        engine.run.escape_all(args.all(), Escape.METACLASS)
     found: Value | None = None
     if len(given) == 1:
         found = _type_of(given[0])
     elif len(given) == 3:
         found = _new_type(engine, given[0], given[1], given[2])
-    return found or engine.unknown("builtins.type", public=True)
+    return found or engine.run.unknown("builtins.type", public=True)
 
 
 def _type_of(value: Value) -> Value | None:
@@ -144,8 +144,8 @@ def _new_type(engine: Containers, name: Value, bases: Value, members: Value) -> 
     if not isinstance(name, Const) or not isinstance(members, Mapping):
         return None
     info = made_class(engine, str(name.value), tuple(bases.items) if isinstance(bases, Tuple) else (), [])
-    for key in engine.mapping_keys(members):
-        value = engine.s.get((members.oid, key))
+    for key in engine.run.mapping_keys(members):
+        value = engine.run.s.get((members.oid, key))
         if isinstance(key, tuple) and isinstance(value, Value):
             info.members[str(key[1])] = replace(value, cls=info) if isinstance(value, Function) else value
     return Class(info)
@@ -157,7 +157,7 @@ def made_class(engine: Containers, name: str, bases: tuple[Value, ...], fields: 
     text = f"class {name if is_name(name) else 'Made'}:\n    " + "\n    ".join(body)
     statement = ast.parse(text).body[0]
     assert isinstance(statement, ast.ClassDef)
-    return ClassInfo(name, statement, engine.frame.file, bases, oid=engine.new_oid())
+    return ClassInfo(name, statement, engine.run.frame.file, bases, oid=engine.run.new_oid())
 
 
 def is_name(text: str) -> bool:

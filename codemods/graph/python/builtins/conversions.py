@@ -28,7 +28,7 @@ from codemods.graph.python.containers import Containers
 @BUILTINS.of("float", "int", "bool", "complex")
 def _number(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     first = args.positional[0] if args.positional else None
-    engine.use(first, UseKind.CALL, at, name)
+    engine.run.use(first, UseKind.CALL, at, name)
     if isinstance(first, Const) and isinstance(first.value, (int, float)):
         return first
     return NUMBER
@@ -37,7 +37,7 @@ def _number(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Valu
 @BUILTINS.of("str", "repr", "format", "ascii", "chr", "hex")
 def _text(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     for value in args.positional:
-        engine.use(value, UseKind.FORMAT, at)
+        engine.run.use(value, UseKind.FORMAT, at)
     counts = len(args.positional) == 1 and name in ("str", "repr") and written_plainly(args.positional[0])
     return Plain(PlainKind.TEXT, number=True) if counts else TEXT
 
@@ -45,7 +45,7 @@ def _text(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
 @BUILTINS.of("print")
 def _print(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     for value in args.all():
-        engine.use(value, UseKind.FORMAT, at)
+        engine.run.use(value, UseKind.FORMAT, at)
     return NONE
 
 
@@ -56,14 +56,14 @@ def _plain(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value
 
 @BUILTINS.of("any", "all")
 def _truth(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.use(args.positional[0] if args.positional else None, UseKind.TRUTH, at)
+    engine.run.use(args.positional[0] if args.positional else None, UseKind.TRUTH, at)
     return NUMBER
 
 
 @BUILTINS.of("range")
 def _range(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     if not args.positional:
-        return engine.unknown("range", data=True)
+        return engine.run.unknown("range", data=True)
     start = args.positional[0] if len(args.positional) > 1 else Const(0)
     counts = len(args.positional) < 3 and isinstance(start, Const) and start.value == 0 and not args.more
     return Plain(PlainKind.RANGE, turn=0 if counts else None)
@@ -77,36 +77,36 @@ def _arithmetic(engine: Containers, name: str, args: Arguments, at: ast.AST) -> 
         member = first.cls.find(f"__{name}__")
         if isinstance(member, Function):
             return engine.call_function(member, Arguments(None, given[1:]), at, receiver=first)
-        return engine.taken(at, first)
-    if first is not None and any(engine.nodes_of(v) for v in given):
-        made = engine.tensor_op(at, name, given, scalar=engine.is_scalar(first))
+        return engine.run.taken(at, first)
+    if first is not None and any(engine.run.nodes_of(v) for v in given):
+        made = engine.run.tensor_op(at, name, given, scalar=engine.run.is_scalar(first))
         return Tuple((made, made)) if name == "divmod" else made
     if any(isinstance(v, Tensor) for v in given):
         return Tuple((DATA, DATA)) if name == "divmod" else DATA
-    shadow = engine.shadow_of(given)
+    shadow = engine.run.shadow_of(given)
     return Tensor(None, shadow=shadow) if any(isinstance(o, Unseen) for o in shadow) else NUMBER
 
 
 @BUILTINS.of("eval", "exec")
 def _code(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
-    for space in {engine.frame.fid, engine.frame.module_globals}:
-        engine.escape_all(engine.elements(Namespace(space)), Escape.EVALUATED_TEXT)
-    return engine.unknown(name)
+    for space in {engine.run.frame.fid, engine.run.frame.module_globals}:
+        engine.run.escape_all(engine.run.elements(Namespace(space)), Escape.EVALUATED_TEXT)
+    return engine.run.unknown(name)
 
 
 @BUILTINS.of("__import__")
 def _import(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     named, wanted, level = args.get(0, "name"), args.get(3, "fromlist"), args.get(4, "level")
     absolute = level is None or (isinstance(level, Const) and level.value == 0)
-    if absolute and wanted is not None and engine.elements(wanted):
+    if absolute and wanted is not None and engine.run.elements(wanted):
         # something of the module is wanted, and so it is given itself (docs: __import__)
         found = engine.import_named(Arguments(args.call, [named] if named is not None else []))
     else:
         top = isinstance(named, Const) and "." not in str(named.value)
         found = engine.import_named(Arguments(args.call, [named])) if absolute and named is not None and top else None
-    return engine.unknown(name) if found is None else found
+    return engine.run.unknown(name) if found is None else found
 
 
 @BUILTINS.of("compile", "dir")
 def _unseen(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
-    return engine.unknown(name)
+    return engine.run.unknown(name)

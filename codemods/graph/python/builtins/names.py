@@ -34,7 +34,7 @@ def _hasattr(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Val
     given = args.positional
     if len(given) == 2 and isinstance(given[0], Instance) and isinstance(given[1], Const):
         owner = given[0]
-        if isinstance(engine.s.get((owner.oid, given[1].value)), Value) or owner.cls.find(str(given[1].value)):
+        if isinstance(engine.run.s.get((owner.oid, given[1].value)), Value) or owner.cls.find(str(given[1].value)):
             return Const(True)
     return NUMBER
 
@@ -70,13 +70,13 @@ def read_named(engine: Containers, given: list[Value], at: ast.AST) -> Value:
     """``getattr(obj, name, default)``."""
     owner, name = given[0], given[1]
     if _is_own_module(engine, at):
-        return engine.named_item(Namespace(engine.frame.module_globals), name, at)
+        return engine.named_item(Namespace(engine.run.frame.module_globals), name, at)
     if isinstance(name, Const) and isinstance(name.value, str):
         return _by_known_name(engine, owner, name.value, given[2:], at)
     if isinstance(owner, Library) and owner.path == "torch.optim":
         # what can be called there are optimizers
         some = Library("torch.optim.Optimizer")
-        return some if len(given) < 3 else engine.join(some, given[2])
+        return some if len(given) < 3 else engine.run.join(some, given[2])
     if isinstance(owner, Instance) and isinstance(name, Plain):
         one = _one_named(engine, owner, name, at)
         if one is not None:
@@ -84,22 +84,27 @@ def read_named(engine: Containers, given: list[Value], at: ast.AST) -> Value:
     if isinstance(owner, Library) and owner.path in OF_CLASSES:
         return Library(f"{owner.path}.{SOME}")
     if isinstance(owner, Join) and all(isinstance(o, TreeModule) for o in owner.options):
-        return engine.one_of([read_named(engine, [o, *given[1:]], at) for o in owner.options]) or engine.lost()
+        return engine.run.one_of([read_named(engine, [o, *given[1:]], at) for o in owner.options]) or engine.run.lost()
     space = engine.get_attribute(owner, "__dict__", at) if isinstance(owner, TreeModule) else None
     chosen = engine.defined_in(space) if isinstance(space, Namespace) else None
     if chosen is not None:
         return chosen
     plain = isinstance(owner, Unknown) and owner.module is None and owner.node is None
-    if isinstance(owner, Unknown) and plain and not engine.attributes.get(owner.oid) and not engine.held_in([owner]):
+    if (
+        isinstance(owner, Unknown)
+        and plain
+        and not engine.run.attributes.get(owner.oid)
+        and not engine.run.held_in([owner])
+    ):
         # nothing was written to it: what it has under one name, it may have under any
         found = engine.unknown_attribute(owner, "[getattr]", at)
-        return found if len(given) < 3 else engine.join(found, given[2])
+        return found if len(given) < 3 else engine.run.join(found, given[2])
     inside: Value = owner
     if isinstance(owner, Instance):
-        held = (engine.s.get((owner.oid, key)) for key in engine.attributes.get(owner.oid, ()))
+        held = (engine.run.s.get((owner.oid, key)) for key in engine.run.attributes.get(owner.oid, ()))
         inside = Tuple(tuple(value for value in held if isinstance(value, Value)))
-    made = engine.taken(at, inside, "getattr")
-    made.shadow = (*engine.lost("getattr").shadow, *made.shadow)
+    made = engine.run.taken(at, inside, "getattr")
+    made.shadow = (*engine.run.lost("getattr").shadow, *made.shadow)
     return made
 
 
@@ -108,7 +113,7 @@ def _is_own_module(engine: Containers, at: ast.AST) -> bool:
     owner = at.args[0] if isinstance(at, ast.Call) and at.args else None
     if not isinstance(owner, ast.Subscript) or not isinstance(owner.slice, ast.Name) or owner.slice.id != "__name__":
         return False
-    table = engine.values.get(owner.value)
+    table = engine.run.values.get(owner.value)
     return isinstance(table, Library) and table.path == "sys.modules"
 
 
@@ -118,7 +123,7 @@ def _by_known_name(engine: Containers, owner: Value, name: str, default: list[Va
     defined = isinstance(owner, Instance) and owner.cls.find(name) is not None
     # An attribute that was seen to be set may have been set on one path only.
     open_ended = isinstance(owner, (Instance, Unknown, Module)) and not defined
-    return engine.join(found, default[0]) if default and open_ended else found
+    return engine.run.join(found, default[0]) if default and open_ended else found
 
 
 def _one_named(engine: Containers, owner: Instance, name: Plain, at: ast.AST) -> Value | None:
@@ -127,14 +132,14 @@ def _one_named(engine: Containers, owner: Instance, name: Plain, at: ast.AST) ->
     None where there may be others: where nothing is known of the name, of a base, or of a part, and of what is no
     module, where code that cannot be seen got the object.
     """
-    open_ended = not owner.cls.is_module and (owner.cls.family != "plain" or owner.oid in engine.trace.handed)
+    open_ended = not owner.cls.is_module and (owner.cls.family != "plain" or owner.oid in engine.run.trace.handed)
     special = engine.special_names(owner.cls) or owner.cls.find("__getattr__") is not None
     if not (name.begin or name.end) or open_ended or not _known_bases(owner) or special:
         return None
     held = _held_as(engine, owner, name)
     members = {n for info in owner.cls.mro() for n in info.members if name.may_be(n)}
     found = [engine.get_attribute(owner, n, at) for n in (*held, *sorted(members.difference(held)))]
-    return engine.one_of(found) if len(found) <= MAX_OPTIONS else None
+    return engine.run.one_of(found) if len(found) <= MAX_OPTIONS else None
 
 
 def registered(engine: Containers, owner: Instance, name: Value, at: ast.AST) -> Value | None:
@@ -145,9 +150,9 @@ def registered(engine: Containers, owner: Instance, name: Value, at: ast.AST) ->
     if not _known_bases(owner) or engine.special_names(owner.cls):
         return None
     held = _held_as(engine, owner, name if isinstance(name, Plain) else TEXT)
-    found = [o for n in held for o in engine.options(engine.get_attribute(owner, n, at))]
+    found = [o for n in held for o in engine.run.options(engine.get_attribute(owner, n, at))]
     parts = [o for o in found if not isinstance(o, (Const, Plain))]
-    return engine.one_of(parts) if len(parts) <= MAX_MODULES else None
+    return engine.run.one_of(parts) if len(parts) <= MAX_MODULES else None
 
 
 def _known_bases(owner: Instance) -> bool:
@@ -161,23 +166,23 @@ def _known_bases(owner: Instance) -> bool:
 
 def _held_as(engine: Containers, owner: Instance, name: Plain) -> list[str]:
     """The attributes of an object that may be called so."""
-    return [n for n in engine.attributes.get(owner.oid, ()) if isinstance(n, str) and (n == ANY or name.may_be(n))]
+    return [n for n in engine.run.attributes.get(owner.oid, ()) if isinstance(n, str) and (n == ANY or name.may_be(n))]
 
 
 @BUILTINS.of("vars")
 def _vars(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     if not args.positional:
-        return _namespace(engine, local=engine.frame.function is not None)
+        return _namespace(engine, local=engine.run.frame.function is not None)
     first = args.positional[0]
     oid = getattr(first, "oid", None)
     if isinstance(first, TreeModule):
         return engine.get_attribute(first, "__dict__", at)
-    return Namespace(oid, first) if isinstance(oid, int) else engine.lost(name)
+    return Namespace(oid, first) if isinstance(oid, int) else engine.run.lost(name)
 
 
 @BUILTINS.of("locals")
 def _locals(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
-    return _namespace(engine, local=engine.frame.function is not None)
+    return _namespace(engine, local=engine.run.frame.function is not None)
 
 
 @BUILTINS.of("globals")
@@ -186,4 +191,4 @@ def _globals(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Val
 
 
 def _namespace(engine: Containers, *, local: bool) -> Namespace:
-    return Namespace(engine.frame.fid if local else engine.frame.module_globals)
+    return Namespace(engine.run.frame.fid if local else engine.run.frame.module_globals)

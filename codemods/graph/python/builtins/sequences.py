@@ -34,7 +34,7 @@ _ADDED = 3
 def _every(engine: Containers, value: Value, at: ast.AST) -> list[Value]:
     """What is in something that is gone through from its begin to its end."""
     if isinstance(value, (Tuple, Sequence, Mapping)):
-        return engine.elements(value)
+        return engine.run.elements(value)
     return engine.iterate(value, at)
 
 
@@ -55,7 +55,7 @@ _EMPTY = {kind.value: kind for kind in (SequenceKind.TUPLE, SequenceKind.SET, Se
 def _made_of(engine: Containers, name: str, given: list[Value], at: ast.AST) -> Value:
     if given:
         return _as_sequence(engine, given[0], name, at)
-    return engine.new_sequence([], kind=_EMPTY.get(name, SequenceKind.LIST))
+    return engine.run.new_sequence([], kind=_EMPTY.get(name, SequenceKind.LIST))
 
 
 def _made_by(name: str) -> SequenceKind:
@@ -84,7 +84,7 @@ def _iter(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     if len(args.positional) > 1:
         # iter(function, sentinel)
         made = engine.call_value(args.positional[0], Arguments(args.call), at)
-        return engine.new_sequence([], rest=made, kind=SequenceKind.TURNS)
+        return engine.run.new_sequence([], rest=made, kind=SequenceKind.TURNS)
     return _made_of(engine, name, args.positional, at)
 
 
@@ -95,8 +95,8 @@ def _as_sequence(engine: Containers, value: Value, name: str, at: ast.AST) -> Va
     if isinstance(value, Instance):
         return _of_object(engine, value, name, at)
     if isinstance(value, Join):
-        made = engine.one_of([_as_sequence(engine, o, name, at) for o in value.options])
-        return made or engine.new_sequence([])
+        made = engine.run.one_of([_as_sequence(engine, o, name, at) for o in value.options])
+        return made or engine.run.new_sequence([])
     if isinstance(value, Tuple) and name == "tuple":
         return value
     if isinstance(value, Mapping):
@@ -109,22 +109,22 @@ def _as_sequence(engine: Containers, value: Value, name: str, at: ast.AST) -> Va
 def _of_object(engine: Containers, value: Instance, name: str, at: ast.AST) -> Value:
     if name == "iter" and value.cls.find("__next__") is not None and value.cls.find("__iter__") is None:
         return value
-    inner = engine.contained(value) if value.cls.find("__iter__") is None else None
+    inner = engine.run.contained(value) if value.cls.find("__iter__") is None else None
     if inner is None:
         turns = engine.iterate(value, at)
         # how many there are is not known
-        return engine.new_sequence(turns[:1], rest=engine.one_of(turns), kind=_made_by(name))
+        return engine.run.new_sequence(turns[:1], rest=engine.run.one_of(turns), kind=_made_by(name))
     if isinstance(inner, (Instance, Parameters)):
         return _of_other(engine, inner, name, at)
     return _as_sequence(engine, inner, name, at)
 
 
 def _of_sequence(engine: Containers, value: Tuple | Sequence, name: str) -> Value:
-    rest = engine.s.get((value.oid, REST)) if isinstance(value, Sequence) else None
-    items = list(value.items) if isinstance(value, Tuple) else list(engine.s.get((value.oid, ITEMS)) or ())
-    if name == "tuple" and rest is None and (isinstance(value, Tuple) or value.oid not in engine.uncounted):
+    rest = engine.run.s.get((value.oid, REST)) if isinstance(value, Sequence) else None
+    items = list(value.items) if isinstance(value, Tuple) else list(engine.run.s.get((value.oid, ITEMS)) or ())
+    if name == "tuple" and rest is None and (isinstance(value, Tuple) or value.oid not in engine.run.uncounted):
         return Tuple(tuple(items))
-    made = engine.new_sequence(items[::-1] if name == "reversed" else items, rest, kind=_made_by(name))
+    made = engine.run.new_sequence(items[::-1] if name == "reversed" else items, rest, kind=_made_by(name))
     if (name == "sorted" and len(items) > 1) or (name == "reversed" and rest is not None):
         engine.mix(made)
     return engine.counted_as(made, value)
@@ -132,17 +132,19 @@ def _of_sequence(engine: Containers, value: Tuple | Sequence, name: str) -> Valu
 
 def _of_other(engine: Containers, value: Value, name: str, at: ast.AST) -> Value:
     if isinstance(value, Instance) and value.cls.find("__iter__") is None:
-        value = engine.layer_of(value) or value
+        value = engine.torch.layer_of(value) or value
     if isinstance(value, Module) and value.name in MODULE_CONTAINERS:
-        return engine.new_sequence(list(engine.s.get((value.oid, ITEMS)) or ()), engine.s.get((value.oid, REST)))
+        return engine.run.new_sequence(
+            list(engine.run.s.get((value.oid, ITEMS)) or ()), engine.run.s.get((value.oid, REST))
+        )
     if isinstance(value, Plain):
         return value
     if isinstance(value, (Tensor, Unknown)) and value.node is not None:
-        return engine.new_sequence([], rest=engine.unknown("item", engine.part(at, value, "item")))
-    if engine.held_in([value]):
-        return engine.new_sequence([], rest=engine.taken(at, value))
-    made = engine.unknown(f"builtins.{name}", data=isinstance(value, Unknown) and value.data, public=True)
-    made.shadow = engine.shadow_of([value])
+        return engine.run.new_sequence([], rest=engine.run.unknown("item", engine.run.part(at, value, "item")))
+    if engine.run.held_in([value]):
+        return engine.run.new_sequence([], rest=engine.run.taken(at, value))
+    made = engine.run.unknown(f"builtins.{name}", data=isinstance(value, Unknown) and value.data, public=True)
+    made.shadow = engine.run.shadow_of([value])
     return made
 
 
@@ -151,10 +153,10 @@ def _extreme(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Val
     given = args.positional
     values = given if len(given) > 1 else [v for value in given for v in _every(engine, value, at)]
     for value in values:
-        engine.use(value, UseKind.COMPARE, at)
+        engine.run.use(value, UseKind.COMPARE, at)
     engine.ordered_by(args, values, at)
     default = args.keywords.get("default")
-    return engine.one_of([*values, *([default] if default is not None else [])]) or NUMBER
+    return engine.run.one_of([*values, *([default] if default is not None else [])]) or NUMBER
 
 
 @BUILTINS.of("sum")
@@ -167,20 +169,20 @@ def _sum(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value |
     begin = args.get(1, "start")
     start = [begin] if begin is not None else []
     every = [*elements, *start]
-    if any(isinstance(o, Instance) for v in every for o in engine.options(v)):
+    if any(isinstance(o, Instance) for v in every for o in engine.run.options(v)):
         # objects add up by methods of their own
         total = start[0] if start else NUMBER
         for value in elements[:_ADDED]:
             total = engine.binary("Add", total, value, at)
         return total
     if start and isinstance(start[0], Sequence):
-        return engine.new_sequence([], rest=engine.one_of([v for e in elements for v in engine.flat(e)]))
-    if not any(engine.nodes_of(v) for v in every):
+        return engine.run.new_sequence([], rest=engine.run.one_of([v for e in elements for v in engine.run.flat(e)]))
+    if not any(engine.run.nodes_of(v) for v in every):
         if all(isinstance(v, (Plain, Const)) for v in elements):
             return NUMBER
-        made = engine.unknown("sum")
-        made.shadow = engine.shadow_of(every)
+        made = engine.run.unknown("sum")
+        made.shadow = engine.run.shadow_of(every)
         return made
-    scalar = all(engine.is_scalar(v) for v in every) and not whole
-    dimensionless = scalar and all(engine.is_dimensionless(v) for v in every)
-    return engine.tensor_op(at, "sum", every, saves=False, scalar=scalar, dimensionless=dimensionless)
+    scalar = all(engine.run.is_scalar(v) for v in every) and not whole
+    dimensionless = scalar and all(engine.run.is_dimensionless(v) for v in every)
+    return engine.run.tensor_op(at, "sum", every, saves=False, scalar=scalar, dimensionless=dimensionless)

@@ -26,11 +26,11 @@ def _nth(turns: list[Value], i: int) -> Value:
 @BUILTINS.of("enumerate")
 def _enumerate(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     if not args.positional:
-        return engine.unknown(name)
+        return engine.run.unknown(name)
     turns = engine.iterate(args.positional[0], at)
     plain = len(args.all()) == 1 and not args.more
     pairs: list[Value] = [Tuple((engine.count(i, at) if plain else NUMBER, value)) for i, value in enumerate(turns)]
-    made = engine.new_sequence(pairs, kind=SequenceKind.TURNS)
+    made = engine.run.new_sequence(pairs, kind=SequenceKind.TURNS)
     return engine.counted_as(made, args.positional[0])
 
 
@@ -38,17 +38,17 @@ def _enumerate(engine: Containers, name: str, args: Arguments, at: ast.AST) -> V
 def _zip(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     columns = [engine.iterate(value, at) for value in args.positional]
     if args.more or not columns:
-        mixed = engine.taken(at, Tuple((*args.positional, *args.more)), "zip")
+        mixed = engine.run.taken(at, Tuple((*args.positional, *args.more)), "zip")
         if mixed.node is None and not mixed.shadow:
-            return engine.unknown("zip", data=True)
-        return engine.new_sequence([mixed], rest=mixed)
+            return engine.run.unknown("zip", data=True)
+        return engine.run.new_sequence([mixed], rest=mixed)
     counts = [len(turns) for value, turns in zip(args.positional, columns, strict=True) if engine.is_counted(value)]
     rows: list[Value] = []
     # where none is counted, as many as a loop over one of them sees: pairs of a list with itself meet later
     for i in range(min(counts, default=max(_TURNS, min(map(len, columns))))):
-        row = [_nth(column, i) if column else engine.unknown("item") for column in columns]
+        row = [_nth(column, i) if column else engine.run.unknown("item") for column in columns]
         rows.append(Tuple(tuple(row)))
-    made = engine.new_sequence(rows, kind=SequenceKind.TURNS)
+    made = engine.run.new_sequence(rows, kind=SequenceKind.TURNS)
     return made if counts else engine.counted_as(made, args.positional[0])
 
 
@@ -56,13 +56,13 @@ def _zip(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
 def _map(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     given = args.positional
     if len(given) < 2:
-        return engine.unknown(name)
+        return engine.run.unknown(name)
     turns = engine.iterate(given[1], at)
     if isinstance(given[0], Library) and given[0].path in ("builtins.float", "builtins.int", "builtins.str"):
-        return engine.new_sequence([], rest=NUMBER)
+        return engine.run.new_sequence([], rest=NUMBER)
     others = [t for v in given[2:] if (t := engine.iterate(v, at))]
     rows = [[v, *(_nth(t, i) for t in others)] for i, v in enumerate(turns)]
-    made = engine.new_sequence([engine.call_value(given[0], Arguments(args.call, row), at) for row in rows])
+    made = engine.run.new_sequence([engine.call_value(given[0], Arguments(args.call, row), at) for row in rows])
     return engine.counted_as(made, given[1])
 
 
@@ -70,23 +70,23 @@ def _map(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
 def _filter(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     given = args.positional
     if len(given) < 2:
-        return engine.unknown(name)
+        return engine.run.unknown(name)
     turns = engine.iterate(given[1], at)
-    if engine.walking(given[0]):
+    if engine.run.walking(given[0]):
         for turn in turns:
             engine.call_value(given[0], Arguments(None, [turn]), at)
     if isinstance(given[1], Parameters):
         return given[1]
-    return engine.counted_as(engine.new_sequence(list(turns)), given[1])
+    return engine.counted_as(engine.run.new_sequence(list(turns)), given[1])
 
 
 @BUILTINS.of("next")
 def _next(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     if not args.positional:
-        return engine.unknown(name)
+        return engine.run.unknown(name)
     first = args.positional[0]
     turns = [*engine.iterate(first, at), *args.positional[1:2]]
-    ended = engine.s.get((first.oid, RETURNED)) if isinstance(first, Sequence) else None
-    if isinstance(ended, Value) and engine.nodes_of(ended):
-        engine.stops_with(ended)
-    return engine.one_of(turns) or engine.unknown("next", data=True)
+    ended = engine.run.s.get((first.oid, RETURNED)) if isinstance(first, Sequence) else None
+    if isinstance(ended, Value) and engine.run.nodes_of(ended):
+        engine.run.stops_with(ended)
+    return engine.run.one_of(turns) or engine.run.unknown("next", data=True)

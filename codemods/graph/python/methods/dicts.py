@@ -23,18 +23,20 @@ def _get(engine: Filling, container: Mapping, name: str, args: Arguments, at: as
     engine.fill_registry(container.oid)
     given = args.positional
     cell = _cell(given)
-    known = engine.s.get((container.oid, cell)) if cell is not None else None
-    stored = engine.under(container, given[0]) if cell is not None else engine.one_of(engine.elements(container))
+    known = engine.run.s.get((container.oid, cell)) if cell is not None else None
+    stored = (
+        engine.under(container, given[0]) if cell is not None else engine.run.one_of(engine.run.elements(container))
+    )
     default = given[1] if len(given) > 1 else NONE
     if name == "pop" and cell is not None:
-        engine.s.delete((container.oid, cell))
+        engine.run.s.delete((container.oid, cell))
     if name == "setdefault" and given and known is None and (cell is not None or stored is None):
-        engine.put_item(container, given[0], default)
+        engine.torch.put_item(container, given[0], default)
     if not isinstance(stored, Value):
         return default
-    engine.read(stored, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
+    engine.run.read(stored, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
     # where it is only known that something lies under another key, nothing may lie under this one
-    return stored if known is not None or cell is None else engine.join(stored, default)
+    return stored if known is not None or cell is None else engine.run.join(stored, default)
 
 
 def _cell(given: list[Value]) -> tuple[str, object] | None:
@@ -45,13 +47,13 @@ def _cell(given: list[Value]) -> tuple[str, object] | None:
 @OF_DICTS.of("update", "__ior__")
 def _update(engine: Filling, container: Mapping, name: str, args: Arguments, at: ast.AST) -> Value:
     engine.note_updated(at)
-    if engine.s.get((container.oid, COUNTS)) is not None and name == "update":
+    if engine.run.s.get((container.oid, COUNTS)) is not None and name == "update":
         _count(engine, container, args, at)
         return NONE
     for value in args.positional:
         engine.fill_mapping(container, value, at)
     for key, value in args.keywords.items():
-        engine.put_item(container, Const(key), value)
+        engine.torch.put_item(container, Const(key), value)
     for value in args.more:
         engine.fill_mapping(container, value, at)
     given = at.args[0] if isinstance(at, ast.Call) and at.args else None
@@ -59,33 +61,33 @@ def _update(engine: Filling, container: Mapping, name: str, args: Arguments, at:
         # history |= {step: loss}
         given = at.value
     for name_of, expression in zip(given.keys, given.values, strict=True) if isinstance(given, ast.Dict) else ():
-        if name_of is not None and not isinstance(name_of, ast.Constant) and expression in engine.values:
+        if name_of is not None and not isinstance(name_of, ast.Constant) and expression in engine.run.values:
             # history.update({step: loss}); what lies under a name that is always the same is replaced each time
-            engine.note_storing(container, expression, engine.values[expression], name, expression)
+            engine.torch.note_storing(container, expression, engine.run.values[expression], name, expression)
     return NONE
 
 
 def _count(engine: Filling, container: Mapping, args: Arguments, at: ast.AST) -> None:
     """``counter.update(...)`` adds to what lies under each name."""
     added = engine.make_mapping(args, at)
-    for cell in engine.mapping_keys(added):
+    for cell in engine.run.mapping_keys(added):
         key = Const(cell[1]) if isinstance(cell, tuple) else TEXT
-        value, old = engine.s.get((added.oid, cell)), engine.under(container, key) or Const(0)
+        value, old = engine.run.s.get((added.oid, cell)), engine.under(container, key) or Const(0)
         if isinstance(value, Value):
             made = engine.binary("Add", old, value, at)
-            engine.put_item(container, key, made)
+            engine.torch.put_item(container, key, made)
             engine.note_counted(at, key, old, value, made)
 
 
 @OF_DICTS.of("popitem")
 def _popitem(engine: Filling, container: Mapping, name: str, args: Arguments, at: ast.AST) -> Value:
-    return Tuple((TEXT, engine.one_of(engine.elements(container)) or engine.lost()))
+    return Tuple((TEXT, engine.run.one_of(engine.run.elements(container)) or engine.run.lost()))
 
 
 @OF_DICTS.of("move_to_end")
 def _move_to_end(engine: Filling, container: Mapping, name: str, args: Arguments, at: ast.AST) -> Value:
     cell = _cell(args.positional)
-    names = engine.attributes.get(container.oid, {})
+    names = engine.run.attributes.get(container.oid, {})
     if cell in names:
         names[cell] = names.pop(cell)
     return NONE
@@ -93,7 +95,7 @@ def _move_to_end(engine: Filling, container: Mapping, name: str, args: Arguments
 
 @OF_DICTS.of("clear")
 def _clear(engine: Filling, container: Mapping, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.trace.emptied.append((container.oid, engine.clock))
-    for key in engine.mapping_keys(container):
-        engine.s.delete((container.oid, key))
+    engine.run.trace.emptied.append((container.oid, engine.run.clock))
+    for key in engine.run.mapping_keys(container):
+        engine.run.s.delete((container.oid, key))
     return NONE

@@ -25,19 +25,19 @@ def _send(engine: Filling, container: Sequence, name: str, args: Arguments, at: 
     if container.kind is not SequenceKind.GENERATOR or not args.positional:
         return None
     # what runs after the ``yield`` gets it, at a time of its own
-    engine.escape_all(args.positional, Escape.SENT)
-    sent = engine.taken(at, Tuple(tuple(args.positional)), "sent")
-    for received in engine.s.get((container.oid, SENT)) or ():
-        engine.replace_everywhere(received, engine.join(received, sent))
-    return engine.one_of([*engine.elements(container), sent]) or NONE
+    engine.run.escape_all(args.positional, Escape.SENT)
+    sent = engine.run.taken(at, Tuple(tuple(args.positional)), "sent")
+    for received in engine.run.s.get((container.oid, SENT)) or ():
+        engine.run.replace_everywhere(received, engine.run.join(received, sent))
+    return engine.run.one_of([*engine.run.elements(container), sent]) or NONE
 
 
 @OF_LISTS.of("append", "add", "appendleft", "insert")
 def _put_one(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
     if args.positional:
         value = args.positional[-1]
-        items = engine.s.get((container.oid, ITEMS)) or ()
-        engine.stored(value, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
+        items = engine.run.s.get((container.oid, ITEMS)) or ()
+        engine.run.stored(value, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
         _keep(engine, container, name, items, [value], args.positional)
         _note(engine, container, name, value, at)
     return NONE
@@ -47,13 +47,13 @@ def _put_one(engine: Filling, container: Sequence, name: str, args: Arguments, a
 def _put_all(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
     if args.positional:
         value = args.positional[-1]
-        items = engine.s.get((container.oid, ITEMS)) or ()
-        new, several = engine.apart(value)
+        items = engine.run.s.get((container.oid, ITEMS)) or ()
+        new, several = engine.run.apart(value)
         # any number of them: twice, as a loop over them would put them there
         new += several * 2
         new = new or engine.turns_of(value, at)
         for one in new:
-            engine.stored(one, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
+            engine.run.stored(one, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
         engine.counted_as(container, value)
         _keep(engine, container, name, items, new, args.positional)
         _note(engine, container, name, value, at)
@@ -70,23 +70,23 @@ def _keep(
 ) -> None:
     """Put ``new`` beside the ``items`` that the container held when it was called, where ``name`` puts them."""
     apart = len(items) < _APART
-    if engine.open_loops and engine.born.get(container.oid, 0) < engine.open_loops[-1]:
+    if engine.run.open_loops and engine.run.born.get(container.oid, 0) < engine.run.open_loops[-1]:
         # each turn puts something in, also those that are not run
-        engine.uncounted.add(container.oid)
+        engine.run.uncounted.add(container.oid)
     place = _inserted(given[0], len(items)) if name == "insert" and len(given) > 1 else None
     if apart and place is not None:
-        engine.s.set((container.oid, ITEMS), (*items[:place], *new, *items[place:]))
+        engine.run.s.set((container.oid, ITEMS), (*items[:place], *new, *items[place:]))
     elif apart and name in ("appendleft", "extendleft"):
-        engine.s.set((container.oid, ITEMS), (*reversed(new), *items))
+        engine.run.s.set((container.oid, ITEMS), (*reversed(new), *items))
     elif apart and name != "insert" and len(new) <= _AT_ONCE:
-        engine.s.set((container.oid, ITEMS), (*items, *new))
+        engine.run.s.set((container.oid, ITEMS), (*items, *new))
     elif name in ("appendleft", "extendleft", "insert"):
         engine.mix(container, *new)
     else:
-        rest = engine.s.get((container.oid, REST))
-        joined = engine.one_of([*([rest] if rest is not None else []), *new])
+        rest = engine.run.s.get((container.oid, REST))
+        joined = engine.run.one_of([*([rest] if rest is not None else []), *new])
         if joined is not None:
-            engine.s.set((container.oid, REST), joined)
+            engine.run.s.set((container.oid, REST), joined)
 
 
 def _inserted(index: Value, count: int) -> int | None:
@@ -98,38 +98,38 @@ def _inserted(index: Value, count: int) -> int | None:
 
 def _note(engine: Filling, container: Sequence, name: str, value: Value, at: ast.AST) -> None:
     if isinstance(at, ast.Call) and at.args:
-        engine.note_storing(container, at.args[-1], value, name, at)
+        engine.torch.note_storing(container, at.args[-1], value, name, at)
     elif isinstance(at, ast.AugAssign):
-        engine.note_storing(container, at.value, value, name, at)
+        engine.torch.note_storing(container, at.value, value, name, at)
 
 
 @OF_LISTS.of("clear")
 def _clear(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.trace.emptied.append((container.oid, engine.clock))
-    engine.s.set((container.oid, ITEMS), ())
-    engine.s.delete((container.oid, REST))
-    engine.s.set((container.oid, CLEARED), engine.tick())
+    engine.run.trace.emptied.append((container.oid, engine.run.clock))
+    engine.run.s.set((container.oid, ITEMS), ())
+    engine.run.s.delete((container.oid, REST))
+    engine.run.s.set((container.oid, CLEARED), engine.run.tick())
     return NONE
 
 
 @OF_LISTS.of("pop", "popleft", "popitem")
 def _pop(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
     if name != "popitem":
-        engine.trace.emptied.append((container.oid, engine.clock))
-    items = engine.s.get((container.oid, ITEMS)) or ()
-    if container.oid in engine.repeated and (args.positional or name == "popleft"):
+        engine.run.trace.emptied.append((container.oid, engine.run.clock))
+    items = engine.run.s.get((container.oid, ITEMS)) or ()
+    if container.oid in engine.run.repeated and (args.positional or name == "popleft"):
         # [x] * n: what is put in comes out n turns later
-        engine.displaced.add(container.oid)
-    if not items or engine.s.get((container.oid, REST)) is not None or container.oid in engine.displaced:
-        return engine.one_of(engine.elements(container)) or engine.lost()
+        engine.run.displaced.add(container.oid)
+    if not items or engine.run.s.get((container.oid, REST)) is not None or container.oid in engine.run.displaced:
+        return engine.run.one_of(engine.run.elements(container)) or engine.run.lost()
     place = _popped(name, args.positional, len(items))
     if place is None:
         # one of them goes, and which stay is not followed
         engine.mix(container)
-        return engine.one_of(list(items)) or engine.lost()
+        return engine.run.one_of(list(items)) or engine.run.lost()
     popped: Value = items[place]
-    engine.s.set((container.oid, ITEMS), (*items[:place], *items[place + 1 :]))
-    engine.read(popped, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
+    engine.run.s.set((container.oid, ITEMS), (*items[:place], *items[place + 1 :]))
+    engine.run.read(popped, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
     return popped
 
 
@@ -143,8 +143,8 @@ def _popped(name: str, given: list[Value], count: int) -> int | None:
 
 @OF_LISTS.of("remove")
 def _remove(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.trace.emptied.append((container.oid, engine.clock))
-    items = engine.s.get((container.oid, ITEMS)) or ()
+    engine.run.trace.emptied.append((container.oid, engine.run.clock))
+    items = engine.run.s.get((container.oid, ITEMS)) or ()
     if len(items) > 1:
         engine.mix(container)
     return NONE
@@ -152,9 +152,9 @@ def _remove(engine: Filling, container: Sequence, name: str, args: Arguments, at
 
 @OF_LISTS.of("sort", "reverse", "rotate")
 def _order(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
-    items = engine.s.get((container.oid, ITEMS)) or ()
+    items = engine.run.s.get((container.oid, ITEMS)) or ()
     if name == "sort":
-        engine.ordered_by(args, engine.elements(container), at)
+        engine.ordered_by(args, engine.run.elements(container), at)
     if items:
         engine.mix(container)
     return NONE
@@ -162,8 +162,8 @@ def _order(engine: Filling, container: Sequence, name: str, args: Arguments, at:
 
 @OF_LISTS.of("copy")
 def _copy(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
-    items = engine.s.get((container.oid, ITEMS)) or ()
-    return engine.counted_as(engine.new_sequence(list(items), engine.s.get((container.oid, REST))), container)
+    items = engine.run.s.get((container.oid, ITEMS)) or ()
+    return engine.counted_as(engine.run.new_sequence(list(items), engine.run.s.get((container.oid, REST))), container)
 
 
 @OF_LISTS.of("index", "count")
@@ -173,5 +173,7 @@ def _number(engine: Filling, container: Sequence, name: str, args: Arguments, at
 
 @OF_LISTS.of("union", "difference", "intersection", "symmetric_difference")
 def _combine(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
-    others = [v for other in args.positional for v in engine.elements(other) or engine.turns_of(other, at)]
-    return engine.new_sequence([], rest=engine.one_of([*engine.elements(container), *others]), kind=SequenceKind.SET)
+    others = [v for other in args.positional for v in engine.run.elements(other) or engine.turns_of(other, at)]
+    return engine.run.new_sequence(
+        [], rest=engine.run.one_of([*engine.run.elements(container), *others]), kind=SequenceKind.SET
+    )

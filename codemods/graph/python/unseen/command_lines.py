@@ -18,11 +18,11 @@ def _parse(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, 
     if receiver.path not in COMMAND_LINES:
         return None
     # plain data; the file says which of it are numbers
-    options = engine.unknown("argparse.Namespace", data=True, public=True)
-    for option in engine.frame.file.once(_numbers_asked_for, engine.frame.file.tree):
-        engine.s.set((options.oid, option), NUMBER)
+    options = engine.run.unknown("argparse.Namespace", data=True, public=True)
+    for option in engine.run.frame.file.once(_numbers_asked_for, engine.run.frame.file.tree):
+        engine.run.s.set((options.oid, option), NUMBER)
     if name == "parse_known_args" or receiver.path == "optparse.OptionParser":
-        return Tuple((options, engine.unknown("list of words", data=True, public=True)))
+        return Tuple((options, engine.run.unknown("list of words", data=True, public=True)))
     return options
 
 

@@ -47,23 +47,23 @@ def _backward(engine: BuiltinCalls, receiver: Unknown, name: str, args: Argument
     if (
         given
         and receiver.node is None
-        and not isinstance(engine.frame.file.parent(at), (ast.Expr, ast.Return, ast.Lambda))
+        and not isinstance(engine.run.frame.file.parent(at), (ast.Expr, ast.Return, ast.Lambda))
     ):
         # what walks a graph gives nothing that anyone wants: this may be a derivative
-        engine.escape_all(args.all(), Escape.UNSEEN_BACKWARD)
+        engine.run.escape_all(args.all(), Escape.UNSEEN_BACKWARD)
         return None
     if (
         given
         and receiver.node is None
-        and (engine.nodes_of(given[0]) or (len(given) == 1 and not _is_gradient(engine, args)))
+        and (engine.run.nodes_of(given[0]) or (len(given) == 1 and not _is_gradient(engine, args)))
     ):
         # engine.backward(loss), and not loss.backward(gradient)
-        walks = len(engine.trace.walks)
-        engine.wrapped_backward(args, at)
-        for walk in engine.trace.walks[walks:]:
+        walks = len(engine.run.trace.walks)
+        engine.torch.wrapped_backward(args, at)
+        for walk in engine.run.trace.walks[walks:]:
             walk.handed = True
         return NONE
-    return engine.backward_method(receiver, args, at)
+    return engine.torch.backward_method(receiver, args, at)
 
 
 def _is_gradient(engine: BuiltinCalls, args: Arguments) -> bool:
@@ -71,32 +71,32 @@ def _is_gradient(engine: BuiltinCalls, args: Arguments) -> bool:
     return all(
         isinstance(o, (Plain, Const)) or (isinstance(o, Tensor) and not o.shadow) or (isinstance(o, Unknown) and o.data)
         for value in args.positional
-        for o in engine.options(value)
+        for o in engine.run.options(value)
     )
 
 
 @OF_UNSEEN.of(*(BACKWARD_METHODS - {"backward"}))
 def _wrapped_backward(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
-    return engine.wrapped_backward(args, at)
+    return engine.torch.wrapped_backward(args, at)
 
 
 @OF_UNSEEN.of(*HOOKING_METHODS)
 def _hook(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> None:
     # of a node of the graph, perhaps
-    engine.mark(Marked.HOOK, at)
-    engine.run_callbacks(args, at)
+    engine.run.mark(Marked.HOOK, at)
+    engine.run.run_callbacks(args, at)
 
 
 @OF_UNSEEN.of("register_forward_hook", "register_forward_pre_hook")
 def _forward_hook(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> None:
     if args.all():
         # a part of some module that cannot be seen
-        engine.hooks.append(Hook(receiver.oid, None, args.all()[0], before=name == "register_forward_pre_hook"))
+        engine.run.hooks.append(Hook(receiver.oid, None, args.all()[0], before=name == "register_forward_pre_hook"))
 
 
 @OF_UNSEEN.of("eval", "train")
 def _mode(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value | None:
-    return _of_module(engine, receiver, name, args, at) if shows_module(engine, name, args) else None
+    return _of_module(engine, receiver, name, args, at) if shows_module(engine.torch, name, args) else None
 
 
 @OF_UNSEEN.of(*ONLY_OF_MODULES)
@@ -108,7 +108,7 @@ def _of_module(engine: BuiltinCalls, receiver: Unknown, name: str, args: Argumen
     """The method of a module, which ``receiver`` is from here on; None where it may be something else."""
     if receiver.node is not None or (receiver.data and name not in ("parameters", "named_parameters")):
         return None
-    module = engine.show_module(receiver, at, receiver.path or "module")
+    module = engine.run.show_module(receiver, at, receiver.path or "module")
     return method_of_module(engine, receiver, module, name, args, at)
 
 
@@ -118,10 +118,10 @@ def method_of_module(
     """A method of something that behaves like a module: itself where a module would return itself."""
     if name == "module":
         return engine.call_value(receiver, args, at)
-    receiver.as_module |= shows_module(engine, name, args)
-    result = engine.module_method(module, name, args, at)
-    if receiver.path == "torch.load" and engine.s.get((module.oid, "mode")) is None:
-        engine.s.set((module.oid, "mode"), ModuleMode.LOADED)
+    receiver.as_module |= shows_module(engine.torch, name, args)
+    result = engine.torch.module_method(module, name, args, at)
+    if receiver.path == "torch.load" and engine.run.s.get((module.oid, "mode")) is None:
+        engine.run.s.set((module.oid, "mode"), ModuleMode.LOADED)
     return receiver if result is module else result
 
 
@@ -130,16 +130,16 @@ def _step(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, a
     if receiver.path.startswith("torch.optim.lr_scheduler"):
         for value in args.all():
             # ReduceLROnPlateau compares it with earlier ones
-            engine.use(value, UseKind.SCHEDULER, at)
+            engine.run.use(value, UseKind.SCHEDULER, at)
         return NONE
     if args.empty or any(isinstance(v, (Function, Method)) for v in args.all()):
-        return engine.optimizer_method(receiver, "step", args, at)
+        return engine.torch.optimizer_method(receiver, "step", args, at)
     return None
 
 
 @OF_UNSEEN.of("zero_grad")
 def _zero_grad(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.mark(Marked.CLEARED, at, by=receiver)
+    engine.run.mark(Marked.CLEARED, at, by=receiver)
     return NONE
 
 
@@ -147,7 +147,7 @@ def _zero_grad(engine: BuiltinCalls, receiver: Unknown, name: str, args: Argumen
 def _view(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value | None:
     if not args.empty or receiver.node is None:
         return None
-    return engine.unknown(name, engine.part(at, receiver, name))
+    return engine.run.unknown(name, engine.run.part(at, receiver, name))
 
 
 # contexts
@@ -156,18 +156,18 @@ def _view(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, a
 def enter_context(engine: BuiltinCalls, stack: Unknown, context: Value, at: ast.AST) -> Value:
     """``stack.enter_context(context)``: it hands on what it enters."""
     if stack.path in EXIT_STACKS:
-        modes = {option.enabled for option in engine.options(context) if isinstance(option, GradMode)}
+        modes = {option.enabled for option in engine.run.options(context) if isinstance(option, GradMode)}
         if modes:
-            engine.s.grad = modes.pop() if len(modes) == 1 and isinstance(context, GradMode) else None
-    elif any(isinstance(o, GradMode) for o in engine.options(context)):
-        engine.s.grad = None
+            engine.run.s.grad = modes.pop() if len(modes) == 1 and isinstance(context, GradMode) else None
+    elif any(isinstance(o, GradMode) for o in engine.run.options(context)):
+        engine.run.s.grad = None
     return _entered(engine, context, at)
 
 
 def _entered(engine: BuiltinCalls, context: Value, at: ast.AST) -> Value:
     """What ``with context as name`` binds."""
     if isinstance(context, Sequence) and context.kind is SequenceKind.GENERATOR:
-        return engine.one_of(engine.elements(context)) or engine.unknown("entered")
+        return engine.run.one_of(engine.run.elements(context)) or engine.run.unknown("entered")
     if isinstance(context, Instance):
         enter = context.cls.find("__enter__")
         if isinstance(enter, Function):
@@ -195,7 +195,7 @@ def _detach(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments,
 
 @OF_GRAPHLESS.of("requires_grad_")
 def _requires_grad(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
-    return engine.tensor_method(Tensor(None), name, args, at)
+    return engine.torch.tensor_method(Tensor(None), name, args, at)
 
 
 @OF_GRAPHLESS.of("cuda", "to", "cpu")
@@ -214,16 +214,16 @@ def _item(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, a
     if name == "setdefault" and len(given) > 1:
         engine.set_item(receiver, given[0], given[1], at, None)
     key = f"[{given[0].value!r}]" if given and isinstance(given[0], Const) else ""
-    stored = engine.s.get((receiver.oid, key)) if key else None
+    stored = engine.run.s.get((receiver.oid, key)) if key else None
     if isinstance(stored, Value):
         found: Value = engine.unknown_attribute(receiver, key, at)
-    elif engine.held_in([receiver]):
-        found = engine.taken(at, receiver, name)
+    elif engine.run.held_in([receiver]):
+        found = engine.run.taken(at, receiver, name)
     else:
         found = engine.unknown_attribute(receiver, f"[{name}]", at)
-    return engine.join(found, given[1]) if len(given) > 1 else found
+    return engine.run.join(found, given[1]) if len(given) > 1 else found
 
 
 @OF_GRAPHLESS.of(*PUTTING_METHODS)
 def _put(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> None:
-    engine.store_in_unknown(receiver, name, args, at)
+    engine.torch.store_in_unknown(receiver, name, args, at)

@@ -25,26 +25,26 @@ def _as_tensor(engine: Results, head: str, name: str, args: Arguments, at: ast.A
     if isinstance(given, Tensor) and len(args.all()) == 1:
         # of a tensor nothing is made
         return given
-    return engine.tensor_op(at, name, args.all(), saves=False)
+    return engine.run.tensor_op(at, name, args.all(), saves=False)
 
 
 @OF_TORCH.of("tensor")
 def _tensor(engine: Results, head: str, name: str, args: Arguments, at: ast.AST) -> Value:
     for value in args.all():
-        engine.use(value, UseKind.DETACH, at)
+        engine.run.use(value, UseKind.DETACH, at)
     number = bool(args.positional) and isinstance(args.positional[0], (Const, Plain))
     return engine.fresh_tensor(args, at, scalar=number)
 
 
 @OF_TORCH.of("load")
 def _load(engine: Results, head: str, name: str, args: Arguments, at: ast.AST) -> Value:
-    return engine.unknown("torch.load", public=True)
+    return engine.run.unknown("torch.load", public=True)
 
 
 @OF_TORCH.of(*DRAWN_OF)
 def _drawn(engine: Results, head: str, name: str, args: Arguments, at: ast.AST) -> Value:
-    if any(engine.nodes_of(value) for value in args.all()):
-        return engine.tensor_op(at, name, args.all(), saves=False)
+    if any(engine.run.nodes_of(value) for value in args.all()):
+        return engine.run.tensor_op(at, name, args.all(), saves=False)
     return _made(engine, name, args, at)
 
 
@@ -63,7 +63,7 @@ def _made(engine: Results, name: str, args: Arguments, at: ast.AST) -> Value:
 @OF_TORCH.of("is_tensor", "equal", "numel", "save")
 def _looks(engine: Results, head: str, name: str, args: Arguments, at: ast.AST) -> Value:
     for value in args.all():
-        engine.use(value, UseKind.TORCH, at, name)
+        engine.run.use(value, UseKind.TORCH, at, name)
     return NUMBER
 
 
@@ -87,14 +87,14 @@ def _with_indices(engine: Results, head: str, name: str, args: Arguments, at: as
         return None
     single = not args.positional[1:] and "other" not in args.keywords and not args.more
     dimensionless = single and engine.drops_all(name, args)
-    return engine.tensor_op(at, name, args.all(), scalar=single, dimensionless=dimensionless)
+    return engine.run.tensor_op(at, name, args.all(), scalar=single, dimensionless=dimensionless)
 
 
 @OF_SEVERAL.of("split", "chunk", "unbind", "tensor_split", "meshgrid", "broadcast_tensors")
 def _pieces(engine: Results, head: str, name: str, args: Arguments, at: ast.AST) -> Value:
     inputs = args.all()
-    piece = engine.tensor_op(at, name, inputs, saves=False)
-    return engine.new_sequence([], rest=engine.sharing(inputs[0], piece) if inputs else piece)
+    piece = engine.run.tensor_op(at, name, inputs, saves=False)
+    return engine.run.new_sequence([], rest=engine.run.sharing(inputs[0], piece) if inputs else piece)
 
 
 @OF_SEVERAL.of(

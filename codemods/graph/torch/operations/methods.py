@@ -28,41 +28,41 @@ def _backward(engine: Results, tensor: Value, name: str, args: Arguments, at: as
 
 @OF_TENSORS.of("grad_fn")
 def _walk_by_hand(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.mark(Marked.GRAPH_READ, at)
-    engine.use(tensor, UseKind.HISTORY_READ, at)
-    engine.escape(tensor, Escape.GRAPH_READ)
-    return engine.unknown("grad_fn")
+    engine.run.mark(Marked.GRAPH_READ, at)
+    engine.run.use(tensor, UseKind.HISTORY_READ, at)
+    engine.run.escape(tensor, Escape.GRAPH_READ)
+    return engine.run.unknown("grad_fn")
 
 
 @OF_TENSORS.of(*DETACHING)
 def _detach(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.use(tensor, UseKind.DETACH, at)
-    return engine.alias(AliasForm.DETACH, tensor, engine.detached(tensor, scalar=is_one(tensor)), at)
+    engine.run.use(tensor, UseKind.DETACH, at)
+    return engine.run.alias(AliasForm.DETACH, tensor, engine.run.detached(tensor, scalar=is_one(tensor)), at)
 
 
 @OF_TENSORS.of(*(PLAIN_METHODS - {"numpy", "tolist"}))
 def _number(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.use(tensor, UseKind.METHOD, at, name)
+    engine.run.use(tensor, UseKind.METHOD, at, name)
     return NUMBER
 
 
 @OF_TENSORS.of("numpy", "tolist")
 def _array(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     if name == "numpy":
-        engine.refused(tensor, at)
-    engine.use(tensor, UseKind.METHOD, at, name)
+        engine.run.refused(tensor, at)
+    engine.run.use(tensor, UseKind.METHOD, at, name)
     return ARRAY
 
 
 @OF_TENSORS.of(*(n for n in FRESH["Tensor"] if not n.startswith("new") and n not in DETACHING))
 def _fresh(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.use(tensor, UseKind.METHOD, at, name)
+    engine.run.use(tensor, UseKind.METHOD, at, name)
     return Tensor(None)
 
 
 @OF_TENSORS.of(*WITHOUT_GRADIENT)
 def _index(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.use(tensor, UseKind.METHOD, at, name)
+    engine.run.use(tensor, UseKind.METHOD, at, name)
     return INDEX
 
 
@@ -70,43 +70,43 @@ def _index(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.A
 def _requires_grad(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     on = args.get(0, "requires_grad")
     leaf = isinstance(tensor, Tensor) and tensor.node is not None and tensor.node.leaf
-    if on is not None and engine.truth(on) is False:
+    if on is not None and engine.run.truth(on) is False:
         if leaf:
-            engine.freeze(tensor, True)
+            engine.run.freeze(tensor, True)
         return tensor
-    engine.mark(Marked.REQUIRES_GRAD, at)
-    if not engine.nodes_of(tensor):
-        if isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and engine.thawed(at.func.value):
+    engine.run.mark(Marked.REQUIRES_GRAD, at)
+    if not engine.run.nodes_of(tensor):
+        if isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and engine.run.thawed(at.func.value):
             return tensor
-        return Tensor(engine.leaf(at, "input"), is_one(tensor))
+        return Tensor(engine.run.leaf(at, "input"), is_one(tensor))
     if leaf:
-        engine.freeze(tensor, False)
+        engine.run.freeze(tensor, False)
     return tensor
 
 
 @OF_TENSORS.of(*HOOKING_METHODS)
 def _hook(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.use(tensor, UseKind.METHOD, at, name)
-    engine.mark(Marked.HOOK, at, engine.nodes_of(tensor) or None)
-    engine.run_callbacks(args, at)
-    engine.wants_gradient(tensor, at)
-    return engine.opaque(at, name, [])
+    engine.run.use(tensor, UseKind.METHOD, at, name)
+    engine.run.mark(Marked.HOOK, at, engine.run.nodes_of(tensor) or None)
+    engine.run.run_callbacks(args, at)
+    engine.run.wants_gradient(tensor, at)
+    return engine.run.opaque(at, name, [])
 
 
 @OF_TENSORS.of(*OF_COROUTINES)
 def _coroutine(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     # what a function that is ``async`` returns, handed on by an exception
-    engine.escape(tensor, Escape.COROUTINE)
+    engine.run.escape(tensor, Escape.COROUTINE)
     return tensor
 
 
 @OF_TENSORS.of("split", "chunk", "unbind", "tensor_split")
 def _pieces(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    piece = engine.tensor_op(at, name, [tensor], saves=False)
-    return engine.new_sequence([], rest=engine.sharing(tensor, piece))
+    piece = engine.run.tensor_op(at, name, [tensor], saves=False)
+    return engine.run.new_sequence([], rest=engine.run.sharing(tensor, piece))
 
 
 @OF_TENSORS.of(*(name for name in FACTORIES if name.startswith("new")))
 def _new(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.use(tensor, UseKind.METHOD, at, name)
+    engine.run.use(tensor, UseKind.METHOD, at, name)
     return engine.handed_on(name, args, at) or engine.fresh_tensor(args, at)
