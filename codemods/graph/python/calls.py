@@ -6,7 +6,7 @@ import ast
 
 from codemods.graph.libraries.torch_gradients import decorated
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import NodeKind
+from codemods.graph.model.kinds import FunctionKind, NodeKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
     Class,
@@ -24,6 +24,7 @@ from codemods.graph.model.values import (
     Unknown,
 )
 from codemods.graph.python.method_calls import MethodCalls
+from codemods.graph.run.contents import ANY
 
 
 class Calls(MethodCalls):
@@ -81,7 +82,7 @@ class Calls(MethodCalls):
 
     def _call_each(self, function: Join, args: Arguments, at: ast.AST) -> Value:
         callable_options = [o for o in function.options if not isinstance(o, (Const, Plain))]
-        callable_options = [o for o in callable_options if _takes(o, args)] or callable_options
+        callable_options = [o for o in callable_options if self._takes(o, args, at)] or callable_options
         if not callable_options:
             return self.run.opaque(at, "call", args.all())
         # one after the other, not on paths of their own: what one does to itself does not touch the others, and a path
@@ -116,12 +117,24 @@ class Calls(MethodCalls):
         results = self.run.run_callbacks(args, at)
         return self.run.opaque(at, instance.cls.name, [*args.all(), instance, *results])
 
+    def _takes(self, function: Value, args: Arguments, at: ast.AST) -> bool:
+        """Whether a function, a class, or a module of the tree can be called so; of anything else that is not asked."""
+        maker: Value | None = function
+        if isinstance(function, Class):
+            if function.info.calls_differently or function.info.find("__new__") is not None:
+                return True
+            maker = function.info.find("__init__")
+        elif isinstance(function, Instance) and function.cls.is_module:
+            maker = self._forward_of(function, at)
+        if not isinstance(maker, Function) or maker.wrapped:
+            return True
+        return args.fit(maker.definition.args, bound=int(maker is not function))
 
-def _takes(function: Value, args: Arguments) -> bool:
-    """Whether a function or a class of the tree can be called so; of anything else that is not asked."""
-    maker = function.info.find("__init__") if isinstance(function, Class) else function
-    if not isinstance(maker, Function) or maker.wrapped:
-        return True
-    if isinstance(function, Class) and (function.info.calls_differently or function.info.find("__new__") is not None):
-        return True
-    return args.fit(maker.definition.args, bound=int(isinstance(function, Class)))
+    def _forward_of(self, module: Instance, at: ast.AST) -> Value | None:
+        """The method that gets what a module is called with; None where it may get something else."""
+        if module.cls.find("__call__") is not None or self.torch._hooks_of(module, before=True):
+            return None
+        if any(self.run.s.get((module.oid, name)) is not None for name in ("forward", ANY)):
+            return None
+        found = self.class_member(module.cls, "forward", at)
+        return found if isinstance(found, Function) and found.kind is FunctionKind.FUNCTION else None
