@@ -132,7 +132,7 @@ class Calls(MethodCalls):
 
     def _forward_of(self, module: Instance, at: ast.AST) -> Value | None:
         """The method that gets what a module is called with; None where it may get something else."""
-        if module.cls.find("__call__") is not None or self.torch._hooks_of(module, before=True):
+        if module.cls.find("__call__") is not None or self.torch.hooks_of(module, before=True):
             return None
         if any(self.run.s.get((module.oid, name)) is not None for name in ("forward", ANY)):
             return None

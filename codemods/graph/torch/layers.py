@@ -199,7 +199,7 @@ class Layers(Tensors):
         self.forwarded(at, owner or module, first, grad, "forward", args)
         return result
 
-    def _hooks_of(self, module: Module | Instance, *, before: bool) -> list[Value]:
+    def hooks_of(self, module: Module | Instance, *, before: bool) -> list[Value]:
         """The hooks that run before or after a forward of a module.
 
         Parts of a module that cannot be seen run in its forward, so their hooks do as well.
@@ -214,7 +214,7 @@ class Layers(Tensors):
 
     def run_pre_hooks(self, module: Module | Instance, args: Arguments, at: ast.AST) -> Arguments:
         """What a forward gets when the hooks have had it that run before."""
-        for hook in self._hooks_of(module, before=True):
+        for hook in self.hooks_of(module, before=True):
             if not self._runs(hook):
                 self.run.escape_all(args.all(), Escape.HOOK)
                 continue
@@ -231,7 +231,7 @@ class Layers(Tensors):
         """What a forward gives when the hooks have had it that are registered on the module."""
         if not self.run.hooks or self.run.s.grad is False:
             return result
-        for hook in self._hooks_of(module, before=False):
+        for hook in self.hooks_of(module, before=False):
             if self._runs(hook):
                 given = Arguments(None, [module, Tuple(tuple(args.positional)), result])
                 instead = self.run.interpreter.call_value(hook, given, at)
