@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from verify.diagnosis.model import Clue, Fault
 from verify.fixing.texts import Text, Texts
-
-#: Expressions that take a method call without parentheses.
-PRIMARY = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant)
+from verify.syntax import targets
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,24 @@ class Candidate:
     fresh: bool = False
     summed: bool = False
     parts: int = 1
+
+
+Maker = Callable[[Fault, Texts], Iterator[Candidate]]
+
+
+def at(role: str) -> Callable[[Callable[[Fault, Texts, Text, ast.stmt], Iterator[Candidate]]], Maker]:
+    """Give a maker of changes the file and the statement of the clue ``role`` (``site``: where the fault shows); where
+    there is none, it has nothing to offer."""
+
+    def placed(make: Callable[[Fault, Texts, Text, ast.stmt], Iterator[Candidate]]) -> Maker:
+        @functools.wraps(make)
+        def maker(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+            place = place_of(Clue("site", fault.site) if role == "site" else fault.clue(role), texts)
+            return iter(()) if place is None else make(fault, texts, *place)
+
+        return maker
+
+    return placed
 
 
 def place_of(clue: Clue | None, texts: Texts) -> tuple[Text, ast.stmt] | None:
@@ -51,26 +68,7 @@ def variable(clue: Clue | None) -> str:
     return name
 
 
-def targets(statement: ast.stmt) -> list[ast.expr]:
-    if isinstance(statement, ast.Assign):
-        targets = statement.targets
-    elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
-        targets = [statement.target]
-    else:
-        return []
-    return [
-        element
-        for target in targets
-        for element in (target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target])
-    ]
-
-
-def named_in(node: ast.AST) -> set[str]:
-    """The names that occur in ``node``."""
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
-
-
-def named(file: Text, statement: ast.stmt) -> list[str]:
+def named(statement: ast.stmt) -> list[str]:
     """What ``statement`` assigns, as Python would print it."""
     return [ast.unparse(target) for target in targets(statement)]
 

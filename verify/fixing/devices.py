@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from verify.diagnosis.model import Fault
-from verify.fixing.clues import Candidate, place_of, printed, variable
+from verify.fixing.clues import Candidate, at, place_of, printed, variable
 from verify.fixing.texts import Text, Texts
 
 #: Functions of torch that make a tensor of no tensor, where it is told.
@@ -45,17 +45,17 @@ def _buffer(file: Text, statement: ast.stmt, name: str) -> str | None:
     return f'{owner}.register_buffer("{target.attr}", {file.segment(statement.value)}, persistent=False)'
 
 
-def made_there(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+@at("cause")
+def made_there(fault: Fault, texts: Texts, file: Text, statement: ast.stmt) -> Iterator[Candidate]:
     """Make tensors on the device where they are used: that of the other operand, or of the module's parameters."""
-    born, right = place_of(fault.clue("cause"), texts), fault.clue("other")
-    if born is None or born[1].lineno != born[1].end_lineno:
+    right = fault.clue("other")
+    if statement.lineno != statement.end_lineno:
         return
-    file, statement = born
     calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call) and _makes(node)]
     if not calls or any(call is not other and call in ast.walk(other) for call in calls for other in calls):
         return
     for device, whose in _devices(right.name if right is not None else "", statement, file):
-        changes = [(call, _with(call, f"device={device}", file)) for call in calls]
+        changes = [(call, file.with_argument(call, f"device={device}")) for call in calls]
         title = f"make it on the device of {whose} at {file.at(statement.lineno)}"
         yield Candidate(title, "nothing is copied; it goes where the rest is", file.replaced_all(changes))
 
@@ -66,12 +66,6 @@ def _makes(call: ast.Call) -> bool:
         return False
     told = any(keyword.arg in ("device", "out", None) for keyword in call.keywords)
     return isinstance(call.func.value, ast.Name) and call.func.value.id == "torch" and not told
-
-
-def _with(call: ast.Call, argument: str, file: Text) -> str:
-    code = file.segment(call)
-    comma = ", " if call.args or call.keywords else ""
-    return f"{code[:-1].rstrip().removesuffix(',')}{comma}{argument})"
 
 
 def _devices(other: str, statement: ast.stmt, file: Text) -> Iterator[tuple[str, str]]:

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from verify.diagnosis.model import Fault
-from verify.fixing.clues import PRIMARY, Candidate, place_of, targets
-from verify.fixing.texts import Text, Texts
+from verify.fixing.clues import Candidate, at, place_of
+from verify.fixing.texts import PRIMARY, Text, Texts
+from verify.syntax import last_name, method_call, pairs, targets
 
 #: Methods that give a value without its graph, calls of torch that make a tensor of it, what switches gradients off.
 _LEAVING = frozenset({"detach", "item", "numpy", "tolist"})
@@ -36,7 +37,7 @@ def attached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         file = files[path]
         for chosen in [found] * (len(found) > 1) + [[each] for each in found]:
             what = ", ".join(f"{call} at {file.at(node.lineno)}" for node, _, call in chosen)
-            plain = [(node, _bare(value, file)) for node, value, _ in chosen]
+            plain = [(node, file.bare(value)) for node, value, _ in chosen]
             stacked = [(node, _stacked(node, value, file)) for node, value, _ in chosen]
             here = {(node.lineno, node.col_offset) for node, _ in stacked}
             stacked += [(node, code) for node, code in lists[path] if (node.lineno, node.col_offset) not in here]
@@ -69,7 +70,7 @@ def _cut(node: ast.AST) -> tuple[ast.expr, str] | None:
     if not isinstance(node, ast.Call):
         return None
     function = node.func
-    if ast.unparse(function).rpartition(".")[2] == "Variable" and len(node.args) == 1:
+    if last_name(function) == "Variable" and len(node.args) == 1:
         return node.args[0], "Variable()"
     if isinstance(function, ast.Attribute) and not node.args and not node.keywords:
         return (function.value, f".{function.attr}()") if function.attr in _LEAVING else None
@@ -88,12 +89,10 @@ def _cut(node: ast.AST) -> tuple[ast.expr, str] | None:
 def _uncut(value: ast.expr) -> ast.expr:
     """``value`` without the cuts that make it: ``x.detach().cpu().numpy()`` becomes ``x``."""
     while True:
-        cut = _cut(value)
-        moved = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "cpu"
-        if cut is not None:
+        if (cut := _cut(value)) is not None:
             value = cut[0]
-        elif moved and isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and not value.args:
-            value = value.func.value
+        elif (moved := method_call(value, "cpu")) is not None and not moved[1].args:
+            value = moved[0]
         else:
             return value
 
@@ -106,7 +105,7 @@ def _lists(statement: ast.stmt, file: Text) -> list[tuple[ast.expr, str]]:
         owner = getattr(statement.value.func, "value", None)
         names |= {owner.id} if isinstance(owner, ast.Name) else set()
     found: list[tuple[ast.expr, str]] = []
-    for node in ast.walk(file.function(statement) or file.tree):
+    for node in ast.walk(file.scope(statement)):
         cut = _cut(node)
         if cut is not None and isinstance(cut[0], ast.Name) and cut[0].id in names and isinstance(node, ast.Call):
             code = _stacked(node, cut[0], file)
@@ -117,9 +116,8 @@ def _lists(statement: ast.stmt, file: Text) -> list[tuple[ast.expr, str]]:
 def _stacked(node: ast.expr, value: ast.expr, file: Text) -> str:
     """Code for ``value``, which ``node`` copies without a graph; stacked if it is a list of tensors, for which a
     call is needed."""
-    making = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MAKING
-    plain = isinstance(value, (ast.Name, ast.Attribute))
-    return f"torch.stack({file.segment(value)})" if making and plain else _bare(value, file)
+    listed = method_call(node, *_MAKING) and isinstance(value, (ast.Name, ast.Attribute))
+    return f"torch.stack({file.segment(value)})" if listed else file.bare(value)
 
 
 class _Uncut(ast.NodeTransformer):
@@ -148,26 +146,16 @@ def _without_idle(file: Text, changes: dict[str, str]) -> dict[str, str]:
     return {file.path: "".join(lines)}
 
 
-def _bare(value: ast.expr, file: Text) -> str:
-    code = file.segment(value)
-    return code if isinstance(value, PRIMARY) or code.startswith("(") else f"({code})"
-
-
-def recording(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+@at("cause")
+def recording(fault: Fault, texts: Texts, file: Text, statement: ast.stmt) -> Iterator[Candidate]:
     """Let the line that runs without gradients run with them: outside the block, or in a function without the
     decorator."""
     cause = fault.clue("cause")
-    place = place_of(cause, texts)
-    if cause is None or place is None or "no_grad" not in cause.text:
+    if cause is None or "no_grad" not in cause.text:
         return
-    file, statement = place
     meaning = "gradients are recorded there, and the parameters of the optimizer learn from it"
-    for block in ast.walk(file.tree):
-        if (
-            isinstance(block, ast.With)
-            and statement in ast.walk(block)
-            and all(_off(i.context_expr) for i in block.items)
-        ):
+    for block in (node for node in ast.walk(file.tree) if isinstance(node, ast.With)):
+        if statement in ast.walk(block) and all(_off(item.context_expr) for item in block.items):
             text = file.dissolved(block, block.body) if block.body[0].lineno > block.lineno else None
             if text is not None:
                 yield Candidate(f"record gradients, without {file.at(block.lineno)}", meaning, {file.path: text})
@@ -180,17 +168,14 @@ def recording(fault: Fault, texts: Texts) -> Iterator[Candidate]:
             yield Candidate(title, meaning, {file.path: "".join(lines)})
 
 
-def switched_on(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+@at("off")
+def switched_on(fault: Fault, texts: Texts, file: Text, statement: ast.stmt) -> Iterator[Candidate]:
     """Switch gradients off for the function alone that does so for ever, or on again where they are needed."""
-    off, cause = place_of(fault.clue("off"), texts), place_of(fault.clue("cause"), texts)
-    call = off[1].value if off is not None and isinstance(off[1], ast.Expr) else None
-    if off is None or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+    cause, switched = place_of(fault.clue("cause"), texts), method_call(statement, "set_grad_enabled")
+    value = switched[1].args[0] if switched is not None and len(switched[1].args) == 1 else None
+    if switched is None or not isinstance(value, ast.Constant) or value.value is not False:
         return
-    file, statement = off
-    value = call.args[0] if len(call.args) == 1 else None
-    if call.func.attr != "set_grad_enabled" or not isinstance(value, ast.Constant) or value.value is not False:
-        return
-    torch, function = file.segment(call.func.value), file.function(statement)
+    torch, function = file.segment(switched[0]), file.function(statement)
     if function is not None and statement in function.body and len(function.body) > 1:
         lines = file.without(statement).splitlines(keepends=True)
         first = min(node.lineno for node in (function, *function.decorator_list))
@@ -203,16 +188,13 @@ def switched_on(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         yield Candidate(title, "they are recorded from there on", file.inserted(cause[1], code, before=True))
 
 
-def cleared(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+@at("step")
+def cleared(fault: Fault, texts: Texts, file: Text, step: ast.stmt) -> Iterator[Candidate]:
     """Clear the gradients before the first backward of a step, or after the step."""
-    place = place_of(fault.clue("step"), texts)
-    call = place[1].value if place is not None and isinstance(place[1], ast.Expr) else None
-    if place is None or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+    stepped = method_call(step, "step")
+    if stepped is None:
         return
-    if call.func.attr != "step":
-        return
-    file, step = place
-    owner = file.segment(call.func.value)
+    owner = file.segment(stepped[0])
     earlier = [each for each in file.block(step) if each.lineno < step.lineno]
     first = next((each for each in reversed(earlier) if _walks(each)), None)
     while first is not None and (before := [e for e in earlier if e.lineno < first.lineno]) and _walks(before[-1]):
@@ -230,16 +212,12 @@ def _walks(statement: ast.stmt) -> bool:
     return any(isinstance(node, ast.Attribute) and node.attr == "backward" for node in ast.walk(statement))
 
 
-def spared(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+@at("cause")
+def spared(fault: Fault, texts: Texts, file: Text, statement: ast.stmt) -> Iterator[Candidate]:
     """Run the forward that nobody learns from without a graph."""
-    place = place_of(fault.clue("cause"), texts)
-    if place is None or place[1].lineno != place[1].end_lineno:
-        return
-    file, statement = place
-    if not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)):
-        return
+    simple = isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return))
     torch = _torch(file)
-    if torch:
+    if torch and simple and statement.lineno == statement.end_lineno:
         line = file.lines[statement.lineno - 1].strip()
         indent, lines = file.indent(statement.lineno), list(file.lines)
         lines[statement.lineno - 1] = f"{indent}with {torch}.no_grad():\n{indent}    {line}\n"
@@ -256,8 +234,7 @@ def _torch(file: Text) -> str:
 
 def _off(node: ast.expr) -> bool:
     """Whether a context or a decorator turns gradients off."""
-    called = node.func if isinstance(node, ast.Call) else node
-    return isinstance(called, (ast.Name, ast.Attribute)) and ast.unparse(called).rpartition(".")[2] in _OFF
+    return last_name(node.func if isinstance(node, ast.Call) else node) in _OFF
 
 
 def registered(fault: Fault, texts: Texts, loaded: Iterable[str] = ()) -> Iterator[Candidate]:
@@ -270,7 +247,7 @@ def registered(fault: Fault, texts: Texts, loaded: Iterable[str] = ()) -> Iterat
     for path in paths:
         file = Text(path, texts)
         for node in ast.walk(file.tree):
-            for target, value in _pairs(node):
+            for target, value in pairs(node):
                 name = _registering(value, file)
                 if not isinstance(target, ast.Attribute) or target.attr not in attributes or not name:
                     continue
@@ -283,7 +260,7 @@ def _registering(value: ast.expr, file: Text) -> str:
     """The container of torch for a list, tuple or dictionary of layers, or for a variable that holds one; empty for
     what is neither."""
     if isinstance(value, ast.Name):
-        made = [other for node in ast.walk(file.tree) for target, other in _pairs(node) if _is_name([target], value.id)]
+        made = [other for node in ast.walk(file.tree) for target, other in pairs(node) if _is_name([target], value.id)]
         found = {_registering(other, file) for other in made if not isinstance(other, ast.Name)}
         return found.pop() if len(found) == 1 else ""
     called = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""
@@ -291,16 +268,6 @@ def _registering(value: ast.expr, file: Text) -> str:
         return "ModuleDict"
     listed = isinstance(value, (ast.List, ast.ListComp, ast.Tuple)) or called in ("list", "tuple")
     return "ModuleList" if listed else ""
-
-
-def _pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Targets of an assignment with their values."""
-    for target in node.targets if isinstance(node, ast.Assign) else []:
-        value = node.value  # type: ignore[attr-defined]
-        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-            yield from zip(target.elts, value.elts, strict=False)
-        else:
-            yield target, value
 
 
 def _torch_nn(file: Text) -> str:
@@ -344,16 +311,14 @@ def made_later(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 
 
 def _takes_parameters(made: ast.Assign) -> bool:
-    return any(
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "parameters"
-        for node in ast.walk(made.value)
-    )
+    return any(method_call(node, "parameters") for node in ast.walk(made.value))
 
 
-def frozen(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+@at("cause")
+def frozen(fault: Fault, texts: Texts, file: Text, statement: ast.stmt) -> Iterator[Candidate]:
     """Freeze the parameters that a cut deliberately keeps from learning, where their model is created."""
-    place, parameters = place_of(fault.clue("cause"), texts), fault.clue("parameters")
-    if place is None or parameters is None:
+    parameters = fault.clue("parameters")
+    if parameters is None:
         return
     names = parameters.name.split(", ")
     roots = {name.partition(".")[0] for name in names}
@@ -361,7 +326,6 @@ def frozen(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     if len(roots) != 1 or not all(part.isidentifier() for name in names for part in name.split(".")):
         # More of them than are told, or what no variable leads to.
         return
-    file = place[0]
     made = [node for node in ast.walk(file.tree) if isinstance(node, ast.Assign) and _is_name(node.targets, root)]
     if len(made) != 1 or file.statement(made[0].lineno) is not made[0]:
         return

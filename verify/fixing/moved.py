@@ -6,24 +6,22 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from verify.diagnosis.model import Clue, Fault
-from verify.fixing.clues import Candidate, named, named_in, place_of, targets
+from verify.diagnosis.model import Fault
+from verify.fixing.clues import Candidate, at, named, place_of
 from verify.fixing.states import EACH_STEP, is_target
 from verify.fixing.texts import Text, Texts
+from verify.syntax import bound, covers, names, read, targets
 
 _SIMPLE = (ast.Assign, ast.AnnAssign)
 
 
-def rebuilt_in_loop(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+@at("freed by")
+def rebuilt_in_loop(fault: Fault, texts: Texts, file: Text, backward: ast.stmt) -> Iterator[Candidate]:
     """Move the statement that made the graph to the start of the loop whose backwards walk it, with those that
     depend on it."""
-    freed = place_of(fault.clue("freed by"), texts)
-    if freed is None:
-        return
-    file = freed[0]
-    for statement in _made(fault, freed, texts):
+    for statement in _made(fault, texts, file, backward):
         behind = [each for each in file.block(statement) if each.lineno > statement.lineno]
-        loop = next((each for each in behind if _holds(each, freed[1].lineno)), None)
+        loop = next((each for each in behind if covers(each, backward.lineno)), None)
         if not isinstance(loop, (ast.For, ast.While)) or loop.body[0].lineno == loop.lineno:
             continue
         moved = _with_dependents(statement, behind[: behind.index(loop)])
@@ -33,15 +31,15 @@ def rebuilt_in_loop(fault: Fault, texts: Texts) -> Iterator[Candidate]:
             yield Candidate(title, EACH_STEP, files, "rebuild", fresh=True)
 
 
-def begun_in_loop(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+@at("freed by")
+def begun_in_loop(fault: Fault, texts: Texts, file: Text, backward: ast.stmt) -> Iterator[Candidate]:
     """Begin in each turn what a loop takes over from the turn before, by the statement that begins it before the
     loop."""
-    freed, made = place_of(fault.clue("freed by"), texts), place_of(fault.clue("cause"), texts)
-    if freed is None or made is None or made[0].path != freed[0].path:
+    made = place_of(fault.clue("cause"), texts)
+    if made is None or made[0].path != file.path:
         return
-    file, backward = freed
-    loops, own = file.around(backward, (ast.For, ast.While)), set(named(file, made[1]))
-    loop = next((each for each in reversed(loops) if _holds(each, made[1].lineno)), None)
+    loops, own = file.loops(backward), set(named(made[1]))
+    loop = next((each for each in reversed(loops) if covers(each, made[1].lineno)), None)
     if loop is None or loop.body[0].lineno == loop.lineno or not isinstance(made[1], _SIMPLE):
         return
     if own & _read_behind(loops[0], file):
@@ -49,19 +47,17 @@ def begun_in_loop(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         return
     for outer in loops[: loops.index(loop) + 1]:
         for each in (each for each in file.block(outer) if each.lineno < outer.lineno):
-            if not isinstance(each, _SIMPLE) or set(named(file, each)) != own or not file.alone(each):
+            if not isinstance(each, _SIMPLE) or set(named(each)) != own or not file.alone(each):
                 continue
-            names = ", ".join(sorted(own))
-            title = f"begin {names} in each turn of the loop at {file.at(loop.lineno)}"
+            title = f"begin {', '.join(sorted(own))} in each turn of the loop at {file.at(loop.lineno)}"
             meaning = f"each turn begins as {file.at(each.lineno)} does; nothing is taken over from the turn before"
             files = file.moved([each], loop.body[0], before=True)
             yield Candidate(title, meaning, files, "afresh", fresh=True)
 
 
-def _made(fault: Fault, freed: tuple[Text, ast.stmt], texts: Texts) -> Iterator[ast.stmt]:
+def _made(fault: Fault, texts: Texts, file: Text, backward: ast.stmt) -> Iterator[ast.stmt]:
     """The assignments that may have made the graph: at the cause, or of the carrier before a loop, where a call of it
     ends in a function of its own."""
-    file, backward = freed
     cause, carrier = place_of(fault.clue("cause"), texts), fault.clue("carrier")
     if cause is not None and cause[0].path == file.path:
         here = file.statement(cause[1].lineno)
@@ -70,11 +66,11 @@ def _made(fault: Fault, freed: tuple[Text, ast.stmt], texts: Texts) -> Iterator[
             return
     if carrier is None:
         return
-    names = [replace(carrier, name=name) for name in (carrier.name, *carrier.also)]
-    for loop in file.around(backward, (ast.For, ast.While)):
+    carriers = [replace(carrier, name=name) for name in (carrier.name, *carrier.also)]
+    for loop in file.loops(backward):
         for each in file.block(loop):
             found = isinstance(each, _SIMPLE) and each.lineno < loop.lineno
-            if found and any(is_target(target, name, file) for target in targets(each) for name in names):
+            if found and any(is_target(target, one, file) for target in targets(each) for one in carriers):
                 yield each
 
 
@@ -87,7 +83,7 @@ def _with_dependents(statement: ast.stmt, behind: list[ast.stmt]) -> list[ast.st
         if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             # It reads names when it is called.
             continue
-        if named_in(each) & given:
+        if names(each) & given:
             if not isinstance(each, _SIMPLE) or not (fresh := _given(each)):
                 return None
             moved.append(each)
@@ -108,40 +104,34 @@ def _summed(moved: list[ast.stmt], loop: ast.For | ast.While, file: Text) -> boo
 
 def _read_behind(loop: ast.stmt, file: Text) -> set[str]:
     """The names that the function of ``loop`` reads after it."""
-    behind = [node for node in ast.walk(file.function(loop) or file.tree) if getattr(node, "lineno", 0) > _end(loop)]
-    return {node.id for node in behind if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-
-
-def _end(statement: ast.stmt) -> int:
-    return statement.end_lineno or statement.lineno
+    end = loop.end_lineno or loop.lineno
+    behind = [node for node in ast.walk(file.scope(loop)) if isinstance(node, ast.Name) and node.lineno > end]
+    return set().union(*map(read, behind))
 
 
 def _given(statement: ast.stmt) -> set[str]:
     """The names that an assignment binds; none where it also assigns anything else."""
     found = targets(statement)
-    names = {target.id for target in found if isinstance(target, ast.Name)}
-    return names if len(names) == len(found) else set()
+    given = {target.id for target in found if isinstance(target, ast.Name)}
+    return given if len(given) == len(found) else set()
 
 
-def changed_later(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+@at("site")
+def changed_later(fault: Fault, texts: Texts, file: Text, backward: ast.stmt) -> Iterator[Candidate]:
     """Move what changes a tensor after the backward that needs it: an optimizer's step, or an update by hand."""
-    failing = place_of(Clue("site", fault.site), texts)
     saved = place_of(fault.clue("saved by"), texts)
-    if failing is None:
-        return
-    file, backward = failing
     block = file.block(backward)
     for clue in (clue for clue in fault.clues if clue.role in ("cause", "called from")):
         if clue.site is None or clue.site.path != file.path:
             continue
         line = file.line(clue.site)
-        changing = next((each for each in block if _holds(each, line)), None)
+        changing = next((each for each in block if covers(each, line)), None)
         if changing is None or changing.lineno >= backward.lineno or not file.alone(changing):
             continue
-        if saved is not None and saved[0].path == file.path and _holds(changing, saved[1].lineno):
+        if saved is not None and saved[0].path == file.path and covers(changing, saved[1].lineno):
             continue
         between = block[block.index(changing) + 1 : block.index(backward) + 1]
-        if any(_stored(changing) & named_in(each) for each in between):
+        if any(_stored(changing) & names(each) for each in between):
             # What stands between would see other values.
             continue
         title = f"make the change of {file.at(changing.lineno)} after the backward at {file.at(backward.lineno)}"
@@ -150,18 +140,7 @@ def changed_later(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         return
 
 
-def _holds(statement: ast.stmt, line: int) -> bool:
-    return statement.lineno <= line <= (statement.end_lineno or 0)
-
-
 def _stored(statement: ast.stmt) -> set[str]:
     """The names that ``statement`` binds, except those of its own loops."""
-    loops = {
-        node.id
-        for each in ast.walk(statement)
-        if isinstance(each, (ast.For, ast.comprehension))
-        for node in ast.walk(each.target)
-        if isinstance(node, ast.Name)
-    }
-    stored = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    return stored - loops
+    loops = [each.target for each in ast.walk(statement) if isinstance(each, (ast.For, ast.comprehension))]
+    return bound(statement).difference(*map(names, loops))

@@ -7,18 +7,19 @@ import ast
 from collections.abc import Iterator
 
 from verify.diagnosis.model import Clue, Fault
-from verify.fixing.clues import Candidate, base, keys, place_of, same_place, targets, within_a_step
+from verify.fixing.clues import Candidate, at, base, keys, same_place, within_a_step
 from verify.fixing.texts import Text, Texts
+from verify.syntax import targets
 
 _CARRIED = "the step uses the value of the earlier one, and learns from its own graph alone"
 
 
-def read_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+@at("consumer")
+def read_detached(fault: Fault, texts: Texts, file: Text, statement: ast.stmt) -> Iterator[Candidate]:
     """Detach what an earlier step left where a line uses it again."""
-    place, carrier = place_of(fault.clue("consumer"), texts), fault.clue("carrier")
-    if place is None or carrier is None or within_a_step(fault):
+    carrier = fault.clue("carrier")
+    if carrier is None or within_a_step(fault):
         return
-    file, statement = place
     found = list(_reads(statement, carrier, file))
     if found:
         changes = [
@@ -34,12 +35,12 @@ def _detached(node: ast.expr, file: Text, *, several: bool) -> str:
     return f"{kind}(part.detach() for part in {code})" if several else f"{code}.detach()"
 
 
-def read_cloned(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+@at("saved by")
+def read_cloned(fault: Fault, texts: Texts, file: Text, statement: ast.stmt) -> Iterator[Candidate]:
     """Give the line that saves a tensor for the backward a clone, which nobody changes."""
-    place, carrier = place_of(fault.clue("saved by"), texts), fault.clue("carrier")
-    if place is None or carrier is None:
+    carrier = fault.clue("carrier")
+    if carrier is None:
         return
-    file, statement = place
     meaning = "the backward has the values that the forward saw; one more tensor is made"
     found = list(_reads(statement, carrier, file))
     if found:

@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from verify.diagnosis.model import Clue, Fault
-from verify.fixing.clues import Candidate, base, keys, named, named_in, place_of, printed, targets, variable
+from verify.fixing.clues import Candidate, at, base, keys, named, place_of, printed, variable
 from verify.fixing.texts import Text, Texts
+from verify.syntax import bound, last_name, method_call, names, pairs, targets
 
 EACH_STEP = (
     "what it is computed from goes on learning: it is computed in every step, from the parameters as they are then"
@@ -19,12 +20,12 @@ _IN_A_CLOSURE = re.compile(r"<closure (\w+)>$")
 _CACHES = frozenset({"lru_cache", "cache"})
 
 
-def always(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+@at("cause")
+def always(fault: Fault, texts: Texts, file: Text, made: ast.stmt) -> Iterator[Candidate]:
     """Make the statement that built the graph once, under a condition, unconditional."""
-    place, carrier = place_of(fault.clue("cause"), texts), fault.clue("carrier")
-    if place is None or carrier is None:
+    carrier = fault.clue("carrier")
+    if carrier is None:
         return
-    file, made = place
     name = next((file.segment(each) for each in targets(made) if is_target(each, carrier, file)), "")
     title = f"build {name or carrier.name} each time, without the condition at"
     if name and (choice := _chosen(made, file)) is not None and not _of_the_turn([made], file, arguments=True):
@@ -60,8 +61,7 @@ def _chosen(statement: ast.stmt, file: Text) -> tuple[ast.expr, str] | None:
     value = getattr(statement, "value", None)
     if not isinstance(value, ast.IfExp) or not isinstance(statement, ast.Assign):
         return None
-    names = named(file, statement)
-    ways = [each for each in (value.body, value.orelse) if ast.unparse(each) not in names]
+    ways = [each for each in (value.body, value.orelse) if ast.unparse(each) not in named(statement)]
     return (value, file.segment(ways[0])) if len(ways) == 1 else None
 
 
@@ -70,23 +70,18 @@ def _of_the_turn(statements: list[ast.stmt], file: Text, *, arguments: bool) -> 
     their function: then they are what the first batch made of them."""
     function = file.function(statements[0])
     given = {arg.arg for arg in function.args.args[1:]} if function is not None and arguments else set()
-    for loop in file.around(statements[0], (ast.For, ast.While)):
-        given |= {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    own = {name for each in statements for name in named(file, each)}
-    read = {name for each in statements for name in named_in(getattr(each, "value", None) or each)}
-    return bool(read & (given - own))
+    given = given.union(*map(bound, file.loops(statements[0])))
+    own = {name for each in statements for name in named(each)}
+    used = {name for each in statements for name in names(getattr(each, "value", None) or each)}
+    return bool(used & (given - own))
 
 
-def uncached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+@at("cause")
+def uncached(fault: Fault, texts: Texts, file: Text, made: ast.stmt) -> Iterator[Candidate]:
     """Remove the cache from the function that built the graph."""
-    place = place_of(fault.clue("cause"), texts)
-    function = None if place is None else place[0].function(place[1])
-    if place is None or function is None:
-        return
-    file = place[0]
-    for decorator in function.decorator_list:
-        called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+    function = file.function(made)
+    for decorator in [] if function is None else function.decorator_list:
+        name = last_name(decorator.func if isinstance(decorator, ast.Call) else decorator)
         if decorator.lineno != decorator.end_lineno:
             continue
         lines = list(file.lines)
@@ -96,16 +91,16 @@ def uncached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
             lines[decorator.lineno - 1] = file.indent(decorator.lineno) + "@property\n"
         else:
             continue
-        title = f"compute {function.name} anew in each call, without its cache at {file.at(decorator.lineno)}"
+        title = f"compute {function.name} anew in each call, without its cache at {file.at(decorator.lineno)}"  # type: ignore[union-attr]
         yield Candidate(title, EACH_STEP, {file.path: "".join(lines)}, "rebuild", fresh=True)
 
 
-def rebuilt(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+@at("cause")
+def rebuilt(fault: Fault, texts: Texts, file: Text, made: ast.stmt) -> Iterator[Candidate]:
     """Repeat the statement that built the graph before the one that uses it."""
-    place, consumer, carrier = place_of(fault.clue("cause"), texts), fault.clue("consumer"), fault.clue("carrier")
-    if place is None or consumer is None or consumer.site is None or carrier is None or not carrier.name:
+    consumer, carrier = fault.clue("consumer"), fault.clue("carrier")
+    if consumer is None or consumer.site is None or carrier is None or not carrier.name:
         return
-    file, made = place
     used = file.statement(file.line(consumer.site)) if consumer.site.path == file.path else None
     if used is None or not file.means_the_same(made, used) or _of_the_turn([made], file, arguments=False):
         return
@@ -114,10 +109,11 @@ def rebuilt(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         target, value = buffer
         code = f"{target} = {file.segment(value)}"
     else:
-        target = next(iter(named(file, made)), "")
+        target = next(iter(named(made)), "")
     ways = [variable(replace(carrier, name=name)) for name in (carrier.name, *carrier.also)]
     name = next((way for way in ways if printed(way) == target), "")
-    used = next((loop for loop in file.around(used) if target in map(ast.unparse, ast.walk(loop.iter))), used)
+    loops = (loop for loop in file.loops(used) if isinstance(loop, ast.For))
+    used = next((loop for loop in loops if target in map(ast.unparse, ast.walk(loop.iter))), used)
     # Beside each other they run equally often: then it is made anew already.
     if not name or (buffer is None and len(targets(made)) != 1) or used in file.block(made):
         return
@@ -129,44 +125,40 @@ def rebuilt(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 
 def _buffer(statement: ast.stmt, file: Text) -> tuple[str, ast.expr] | None:
     """The attribute and the value of a buffer that ``statement`` registers."""
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or len(call.args) < 2:
+    found = method_call(statement, "register_buffer")
+    if found is None or len(found[1].args) < 2:
         return None
+    owner, call = found
     name = call.args[0]
-    if call.func.attr != "register_buffer" or not isinstance(name, ast.Constant):
+    text = name.value if isinstance(name, ast.Constant) else None
+    if not isinstance(text, str) or not text.isidentifier():
         return None
-    if not isinstance(name.value, str) or not name.value.isidentifier():
-        return None
-    return f"{file.segment(call.func.value)}.{name.value}", call.args[1]
+    return f"{file.segment(owner)}.{text}", call.args[1]
 
 
-def cut_where_it_enters(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+@at("cause")
+def cut_where_it_enters(fault: Fault, texts: Texts, file: Text, statement: ast.stmt) -> Iterator[Candidate]:
     """Detach a state that feeds itself before the line that reads it, where its new value is used in the same step:
     detached after that line, the step would lose its own graph."""
-    place, carrier = place_of(fault.clue("cause"), texts), fault.clue("carrier")
-    if place is None or carrier is None or not feeds_itself(fault):
+    carrier = fault.clue("carrier")
+    if carrier is None or not feeds_itself(fault):
         return
-    file, statement = place
     for target in targets(statement):
         if not is_target(target, carrier, file) or not _used_beside(target, statement, file):
             continue
         code = file.segment(target)
         several = keys(carrier.name) > isinstance(target, ast.Subscript)
-        for way, line, title, meaning in anew(code, file, several=several):
-            if way == "cut":
-                if guard := _guard(target, statement, file):
-                    line = f"if {guard}:\n    {line}"
-                title = f"{title} before it is taken up, at {file.at(statement.lineno)}"
-                yield Candidate(title, meaning, file.inserted(statement, line, before=True), way)
+        for line, title, meaning in cuts(code, file, several=several):
+            if guard := _guard(target, statement, file):
+                line = f"if {guard}:\n    {line}"
+            title = f"{title} before it is taken up, at {file.at(statement.lineno)}"
+            yield Candidate(title, meaning, file.inserted(statement, line, before=True), "cut")
 
 
-def grown_from_values(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+@at("saved by")
+def grown_from_values(fault: Fault, texts: Texts, file: Text, statement: ast.stmt) -> Iterator[Candidate]:
     """Detach what a line adds to where it takes it up, if a backward meets the weights of an earlier step there."""
-    place = place_of(fault.clue("saved by"), texts)
-    if place is None or "an earlier step" not in fault.remedy:
-        return
-    file, statement = place
-    for target in targets(statement):
+    for target in targets(statement) if "an earlier step" in fault.remedy else ():
         old = [each for each in ast.walk(statement) if isinstance(each, type(target)) and _reads_it(each, target)]
         if old:
             title = f"take up {file.segment(target)} without its graph at {file.at(statement.lineno)}"
@@ -174,19 +166,16 @@ def grown_from_values(fault: Fault, texts: Texts) -> Iterator[Candidate]:
             yield Candidate(title, "each step learns from what is new in it; the value is carried on", files, "cut")
 
 
-def detached_after_backward(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+@at("freed by")
+def detached_after_backward(fault: Fault, texts: Texts, file: Text, statement: ast.stmt) -> Iterator[Candidate]:
     """Detach the carrier after the backward that freed its graph; where it feeds itself, it may also be reset."""
     freed, carrier = fault.clue("freed by"), fault.clue("carrier")
-    place = place_of(freed, texts)
     name = variable(carrier)
-    if place is None or carrier is None or freed is None or freed.site is None or name != carrier.name:
+    if carrier is None or freed is None or freed.site is None or name != carrier.name:
         return
     if name.isidentifier() and carrier.function == freed.site.function:
-        file, statement = place
-        for way, code, title, meaning in anew(name, file, several=False):
-            if way == "cut" or feeds_itself(fault):
-                title = f"{title} after the backward at {file.at(statement.lineno)}"
-                yield Candidate(title, meaning, file.inserted(statement, code), way, fresh=way != "cut")
+        where = f"after the backward at {file.at(statement.lineno)}"
+        yield from _anew(fault, name, statement, where, file, several=False)
 
 
 def kept_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
@@ -204,47 +193,55 @@ def kept_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
                     # See cut_where_it_enters.
                     continue
                 several = keys(carrier.name) > isinstance(target, ast.Subscript)
-                for way, code, title, meaning in anew(file.segment(target), file, several=several):
-                    if way == "cut" or feeds_itself(fault):
-                        files = file.inserted(statement, code)
-                        title = f"{title} where it is kept, after {file.at(statement.lineno)}"
-                        yield Candidate(title, meaning, files, way, fresh=way != "cut")
+                where = f"where it is kept, after {file.at(statement.lineno)}"
+                yield from _anew(fault, file.segment(target), statement, where, file, several=several)
 
 
-def handed_back(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+@at("freed by")
+def handed_back(fault: Fault, texts: Texts, file: Text, statement: ast.stmt) -> Iterator[Candidate]:
     """Detach after the backward what a call gave that gets it again in the next turn: there it has another name."""
-    place, carrier = place_of(fault.clue("freed by"), texts), fault.clue("carrier")
-    if place is None or carrier is None:
+    carrier = fault.clue("carrier")
+    if carrier is None:
         return
-    file, statement = place
     taken = {
         file.segment(target): None
-        for loop in file.around(statement, (ast.For, ast.While))[:1]
+        for loop in file.loops(statement)[:1]
         for call in ast.walk(loop)
         if isinstance(call, ast.Assign) and isinstance(call.value, ast.Call)
         for target in targets(call)
         if isinstance(target, (ast.Name, ast.Attribute)) and _reads(target, call)
     }
     for name in taken:
-        for way, code, title, meaning in anew(name, file, several=keys(carrier.name) > 0):
-            if way == "cut":
-                title = f"{title} after the backward at {file.at(statement.lineno)}"
-                yield Candidate(title, meaning, file.inserted(statement, code), way)
+        for code, title, meaning in cuts(name, file, several=keys(carrier.name) > 0):
+            title = f"{title} after the backward at {file.at(statement.lineno)}"
+            yield Candidate(title, meaning, file.inserted(statement, code), "cut")
 
 
-def anew(name: str, file: Text, *, several: bool) -> Iterator[tuple[str, str, str, str]]:
-    """The ways to drop the graph of a state: (way, code, title, meaning). ``several``: it is a tuple of tensors."""
-    carried = "each step learns from its own graph; the value is carried on"
-    nothing = "each step learns from its own graph and begins with zeros; nothing is remembered"
-    zeros = "{0}.new_zeros({0}.shape)"
-    for way, form, title, meaning in (
-        ("cut", "{0}.detach()", f"detach {name}", carried),
-        ("afresh", zeros, f"start {name} afresh", nothing),
-    ):
-        parts = f"({form.format('part')} for part in {name})"
-        if several and file.has_records:
-            yield way, f"{name} = {name}._make{parts}", title, meaning
-        yield way, f"{name} = {f'tuple{parts}' if several else form.format(name)}", title, meaning
+def _anew(
+    fault: Fault, name: str, statement: ast.stmt, where: str, file: Text, *, several: bool
+) -> Iterator[Candidate]:
+    """Drop the graph of the state ``name`` after ``statement``, or, where it feeds itself, the state as well."""
+    for code, title, meaning in cuts(name, file, several=several):
+        yield Candidate(f"{title} {where}", meaning, file.inserted(statement, code), "cut")
+    for code in _assigned("{0}.new_zeros({0}.shape)", name, file, several=several) if feeds_itself(fault) else ():
+        meaning = "each step learns from its own graph and begins with zeros; nothing is remembered"
+        files = file.inserted(statement, code)
+        yield Candidate(f"start {name} afresh {where}", meaning, files, "afresh", fresh=True)
+
+
+def cuts(name: str, file: Text, *, several: bool) -> Iterator[tuple[str, str, str]]:
+    """The ways to drop the graph of a state and keep its value: (code, title, meaning). ``several``: it is a tuple of
+    tensors."""
+    for code in _assigned("{0}.detach()", name, file, several=several):
+        yield code, f"detach {name}", "each step learns from its own graph; the value is carried on"
+
+
+def _assigned(form: str, name: str, file: Text, *, several: bool) -> Iterator[str]:
+    """The statements that assign ``form`` to ``name``, or to each of its ``several`` parts."""
+    parts = f"({form.format('part')} for part in {name})"
+    if several and file.has_records:
+        yield f"{name} = {name}._make{parts}"
+    yield f"{name} = {f'tuple{parts}' if several else form.format(name)}"
 
 
 def feeds_itself(fault: Fault) -> bool:
@@ -275,10 +272,10 @@ def _begun(code: str, statement: ast.stmt, file: Text) -> bool:
     """Whether the function assigns ``code`` before ``statement`` where it is None."""
     tests = [
         node
-        for node in ast.walk(file.function(statement) or file.tree)
+        for node in ast.walk(file.scope(statement))
         if isinstance(node, ast.If) and node.lineno < statement.lineno and ast.unparse(node.test) == f"{code} is None"
     ]
-    return any(code in named(file, each) for test in tests for each in test.body)
+    return any(code in named(each) for test in tests for each in test.body)
 
 
 def _reads(target: ast.expr, statement: ast.stmt) -> bool:
@@ -293,7 +290,7 @@ def _reads_it(node: ast.AST, target: ast.expr) -> bool:
 
 def _used_beside(target: ast.expr, statement: ast.stmt, file: Text) -> bool:
     """Whether another statement of the function reads ``target``."""
-    around = ast.walk(file.function(statement) or file.tree)
+    around = ast.walk(file.scope(statement))
     others = (each for each in around if isinstance(each, ast.stmt) and not hasattr(each, "body"))
     return any(_reads(target, each) for each in others if each is not statement)
 
@@ -310,17 +307,9 @@ def _begins_with_none(target: ast.expr, file: Text) -> bool:
             )
             if any(argument.arg == last and _is_none(default) for argument, default in given):
                 return True
-        if not isinstance(node, ast.Assign):
-            continue
-        for each in node.targets:
-            pairs = (
-                zip(each.elts, node.value.elts, strict=False)
-                if isinstance(each, ast.Tuple) and isinstance(node.value, ast.Tuple)
-                else [(each, node.value)]
-            )
-            for name, value in pairs:
-                if _is_none(value) and file.segment(name).rpartition(".")[2] == last:
-                    return True
+        for name, value in pairs(node):
+            if _is_none(value) and file.segment(name).rpartition(".")[2] == last:
+                return True
     return False
 
 

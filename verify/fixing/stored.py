@@ -6,9 +6,10 @@ import ast
 from collections.abc import Callable, Iterator
 
 from verify.diagnosis.model import Fault
-from verify.fixing.clues import PRIMARY, Candidate, base, place_of, targets
+from verify.fixing.clues import Candidate, base, place_of
 from verify.fixing.losses import walked
 from verify.fixing.texts import Text, Texts
+from verify.syntax import last_name, targets
 
 _SAME = "the values that are kept are the same"
 _NO_TENSOR = (ast.Constant, ast.Lambda)
@@ -32,7 +33,7 @@ def stored_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
                 title = f"keep what {name} takes without its graph, at {lines}"
                 yield Candidate(title, _SAME, _cut(values, file), "values")
             for value in values:
-                title = f"keep {_code(value, file)}.detach() at {file.at(value.lineno)}"
+                title = f"keep {file.bare(value)}.detach() at {file.at(value.lineno)}"
                 yield Candidate(title, _SAME, _cut([value], file), "values")
 
 
@@ -44,12 +45,8 @@ def detached_after_backward(fault: Fault, texts: Texts) -> Iterator[Candidate]:
             continue
         file, made = place
         for target in (target for target in targets(made) if isinstance(target, ast.Name)):
-            around = file.function(made) or file.tree
-            calls = [
-                node
-                for node in ast.walk(around)
-                if isinstance(node, ast.stmt) and walked(node) is not None and node.lineno > made.lineno
-            ]
+            later = (n for n in ast.walk(file.scope(made)) if isinstance(n, ast.stmt) and n.lineno > made.lineno)
+            calls = [node for node in later if walked(node) is not None]
             if calls:
                 last = max(calls, key=lambda node: node.lineno)
                 title = f"detach {target.id} after the backward at {file.at(last.lineno)}"
@@ -59,12 +56,7 @@ def detached_after_backward(fault: Fault, texts: Texts) -> Iterator[Candidate]:
 
 
 def _cut(values: list[ast.expr], file: Text) -> dict[str, str]:
-    return file.replaced_all([(value, f"{_code(value, file)}.detach()") for value in values])
-
-
-def _code(value: ast.expr, file: Text) -> str:
-    code = file.segment(value)
-    return code if isinstance(value, PRIMARY) else f"({code})"
+    return file.replaced_all([(value, f"{file.bare(value)}.detach()") for value in values])
 
 
 def _stored(node: ast.AST, name: str, made: set[str], file: Text) -> list[ast.expr]:
@@ -120,19 +112,11 @@ def _parts(value: ast.expr, made: set[str]) -> list[ast.expr]:
         return []
     else:
         return [value]
-    mine = [part for each in elements if (part := _mine(each, made)) is not None]
+    mine = [each for each in elements if ast.unparse(each) in made]
     # Under other names than they were made with: which of them are tensors a run tells.
     return mine or [part for each in elements for part in _parts(each, made)]
 
 
 def _leaves(node: ast.AST) -> bool:
     """Whether ``node`` is a call that drops the graph of a value, so that its result has none."""
-    function = node.func if isinstance(node, ast.Call) else None
-    name = (
-        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
-    )
-    return name in _NUMBERS
-
-
-def _mine(value: ast.expr, made: set[str]) -> ast.expr | None:
-    return value if ast.unparse(value) in made else None
+    return isinstance(node, ast.Call) and last_name(node.func) in _NUMBERS

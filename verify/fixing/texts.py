@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from codemods.source.files import SourceFile
 from codemods.terms.findings import ShownLine
 from verify.measured.values import Site
+from verify.syntax import FUNCTIONS, LOOPS, Function, bound, names, parameters
 
+#: Expressions that take a method call without parentheses.
+PRIMARY = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant)
 #: The file at a path below the root; may raise SourceError.
 Texts = Callable[[str], SourceFile]
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Text:
@@ -70,14 +71,18 @@ class Text:
         """The innermost function around ``statement``."""
         found = None
         for node in ast.walk(self.tree):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and statement in ast.walk(node):
+            if isinstance(node, FUNCTIONS) and statement in ast.walk(node):
                 found = node
         return found
 
-    def around(self, statement: ast.stmt, kinds: Any = ast.For) -> list[Any]:
+    def scope(self, statement: ast.stmt) -> ast.AST:
+        """The innermost function around ``statement``, or the whole file."""
+        return self.function(statement) or self.tree
+
+    def loops(self, statement: ast.stmt) -> list[ast.For | ast.While]:
         """The loops around ``statement`` in its function, the outermost first."""
-        function = self.function(statement) or self.tree
-        return [node for node in ast.walk(function) if isinstance(node, kinds) and statement in ast.walk(node)]
+        found = (node for node in ast.walk(self.scope(statement)) if isinstance(node, (ast.For, ast.While)))
+        return [loop for loop in found if statement in ast.walk(loop)]
 
     def means_the_same(self, made: ast.stmt, used: ast.stmt) -> bool:
         """Whether the names in ``made`` refer to the same things before ``used``: further down in one function, in a
@@ -88,31 +93,30 @@ class Text:
         if there is None:
             return False
         inner = [node.target for node in ast.walk(made) if isinstance(node, ast.comprehension)]
-        names = {node.id for node in ast.walk(made) if isinstance(node, ast.Name)}
-        names -= {node.id for target in inner for node in ast.walk(target) if isinstance(node, ast.Name)}
+        used_names = names(made).difference(*map(names, inner))
         if here is None or there in ast.walk(here):
-            return self._means_the_same_inside(made, used, there, names)
+            return self._means_the_same_inside(made, used, there, used_names)
         if not here.args.args or not there.args.args:
             return False
         same = any(isinstance(n, ast.ClassDef) and here in n.body and there in n.body for n in ast.walk(self.tree))
         owner = here.args.args[0].arg
         own = _names_of(here) | _names_of(there)
-        return same and owner == there.args.args[0].arg and not (names - {owner}) & own
+        return same and owner == there.args.args[0].arg and not (used_names - {owner}) & own
 
-    def _means_the_same_inside(self, made: ast.stmt, used: ast.stmt, there: Function, names: set[str]) -> bool:
+    def _means_the_same_inside(self, made: ast.stmt, used: ast.stmt, there: Function, used_names: set[str]) -> bool:
         """The same where ``there``, the function around ``used``, is nested in the function or file of ``made``:
         what it binds must not be read earlier, and everything else must be that of outside."""
-        if any(isinstance(n, (ast.For, ast.AsyncFor, ast.While)) and made in ast.walk(n) for n in ast.walk(self.tree)):
+        if any(isinstance(n, LOOPS) and made in ast.walk(n) for n in ast.walk(self.tree)):
             return False
-        given = {n.id for n in ast.walk(made) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+        given = bound(made)
         between = [
             function
             for function in ast.walk(self.tree)
-            if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+            if isinstance(function, (*FUNCTIONS, ast.Lambda))
             and there in ast.walk(function)
             and made not in ast.walk(function)
         ]
-        if any(names & _names_of(function) for function in between):
+        if any(used_names & _names_of(function) for function in between):
             return False
         early = {n.id for n in ast.walk(there) if isinstance(n, ast.Name) and getattr(n, "lineno", 0) < used.lineno}
         shared = {name for n in ast.walk(there) if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
@@ -169,9 +173,17 @@ class Text:
 
     def given(self, call: ast.Call, argument: str) -> dict[str, str]:
         """The file with one more argument of ``call``, which stands on one line."""
-        code = self.segment(call)
-        comma = "" if not call.args and not call.keywords else ", "
-        return self.replaced(call, f"{code[:-1].rstrip().removesuffix(',')}{comma}{argument})")
+        return self.replaced(call, self.with_argument(call, argument))
+
+    def with_argument(self, call: ast.Call, argument: str) -> str:
+        """The source of ``call`` with one more argument."""
+        comma = ", " if call.args or call.keywords else ""
+        return f"{self.segment(call)[:-1].rstrip().removesuffix(',')}{comma}{argument})"
+
+    def bare(self, value: ast.expr) -> str:
+        """The source of ``value``, in parentheses where a method call needs them."""
+        code = self.segment(value)
+        return code if isinstance(value, (*PRIMARY, ast.Tuple, ast.GeneratorExp)) else f"({code})"
 
     def replaced_all(self, pairs: Iterable[tuple[ast.AST, str]]) -> dict[str, str]:
         """The same for several nodes that do not contain each other."""
@@ -188,5 +200,4 @@ class Text:
 
 def _names_of(function: Function | ast.Lambda) -> set[str]:
     """The names that ``function`` itself binds."""
-    own = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
-    return own | {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    return parameters(function) | bound(function)

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from verify.diagnosis.model import Fault
-from verify.fixing.clues import PRIMARY, Candidate, named, named_in, place_of
+from verify.fixing.clues import Candidate, at, named
 from verify.fixing.texts import Text, Texts
+from verify.syntax import covers, names, parameters, read
 
 #: Methods that give another name to the same memory.
 _VIEWS = frozenset(
@@ -17,12 +18,9 @@ _VIEWS |= {"view_as", "expand", "expand_as", "diagonal", "detach", "chunk", "spl
 _MEANING = "the graph keeps the values that it saved; one more tensor is made"
 
 
-def out_of_place(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+@at("cause")
+def out_of_place(fault: Fault, texts: Texts, file: Text, statement: ast.stmt) -> Iterator[Candidate]:
     """The change in place written to a new tensor, where all who read it later do so by the name that it gets."""
-    place = place_of(fault.clue("cause"), texts)
-    if place is None:
-        return
-    file, statement = place
     if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
         owner = statement.targets[0].value
         if _owned(owner, statement, file):
@@ -33,9 +31,7 @@ def out_of_place(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         if _owned(statement.target, statement, file):
             target = file.segment(statement.target)
             operator = file.segment(statement)[len(target) :].lstrip().partition("=")[0]
-            value = file.segment(statement.value)
-            value = value if isinstance(statement.value, PRIMARY) else f"({value})"
-            code = f"{target} = {target} {operator} {value}"
+            code = f"{target} = {target} {operator} {file.bare(statement.value)}"
             yield Candidate(f"write the result to a new {target}", _MEANING, file.replaced(statement, code))
     elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         yield from _chain(statement, statement.value, file)
@@ -71,13 +67,13 @@ def _owned(target: ast.expr, statement: ast.stmt, file: Text) -> bool:
     if not isinstance(target, ast.Name):
         return False
     function = file.function(statement)
-    around = [node for node in ast.walk(function or file.tree) if getattr(node, "lineno", 0) <= statement.lineno]
-    if function is not None and target.id in {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}:
+    around = [node for node in ast.walk(file.scope(statement)) if getattr(node, "lineno", 0) <= statement.lineno]
+    if function is not None and target.id in parameters(function):
         returns = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
-        return bool(returns) and all(value is not None and target.id in named_in(value) for value in returns)
-    made = [node for node in around if isinstance(node, ast.Assign) and target.id in set(named(file, node))]
+        return bool(returns) and all(value is not None and target.id in names(value) for value in returns)
+    made = [node for node in around if isinstance(node, ast.Assign) and target.id in named(node)]
     loops = [node.target for node in around if isinstance(node, (ast.For, ast.comprehension))]
-    if any(target.id in named_in(loop) for loop in loops):
+    if any(target.id in names(loop) for loop in loops):
         return False
     return bool(made) and all(_fresh(node.value, statement, file) for node in made)
 
@@ -87,12 +83,11 @@ def _fresh(value: ast.expr, statement: ast.stmt, file: Text) -> bool:
     that which is not read any more."""
     if isinstance(value, ast.Name):
         function = file.function(statement)
-        if function is None or file.around(statement, (ast.For, ast.While)):
+        if function is None or file.loops(statement):
             return False
-        loads = (node for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
-        given = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
-        read = any(node.id == value.id and node.lineno > (statement.end_lineno or 0) for node in loads)
-        return not read and value.id not in given and _owned(value, statement, file)
+        later = (n for n in ast.walk(function) if isinstance(n, ast.Name) and n.lineno > (statement.end_lineno or 0))
+        used = any(value.id in read(node) for node in later)
+        return not used and value.id not in parameters(function) and _owned(value, statement, file)
     return isinstance(value, (ast.Call, ast.BinOp, ast.UnaryOp)) and not _view(value)
 
 
@@ -101,12 +96,9 @@ def _view(value: ast.expr) -> bool:
     return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _VIEWS
 
 
-def without_inplace(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+@at("cause")
+def without_inplace(fault: Fault, texts: Texts, file: Text, statement: ast.stmt) -> Iterator[Candidate]:
     """``inplace=True`` taken back: at the line that changed the tensor, or where the file makes such layers."""
-    place = place_of(fault.clue("cause"), texts)
-    if place is None:
-        return
-    file, statement = place
     found = [
         keyword.value
         for node in ast.walk(file.tree)
@@ -114,7 +106,7 @@ def without_inplace(fault: Fault, texts: Texts) -> Iterator[Candidate]:
         for keyword in node.keywords
         if keyword.arg == "inplace" and isinstance(keyword.value, ast.Constant) and keyword.value.value is True
     ]
-    here = [value for value in found if statement.lineno <= value.lineno <= (statement.end_lineno or 0)]
+    here = [value for value in found if covers(statement, value.lineno)]
     chosen = here or found
     if not chosen or (here and isinstance(statement, ast.Expr)):
         # Without a target the result would go nowhere.

@@ -18,6 +18,7 @@ from verify.measured.values import Site
 from verify.reaching.drives import calls, enclosing, functions, imported, module_name
 from verify.reaching.knobs import Bound, Cap, Knobs, comparisons, counters
 from verify.reaching.options import arguments, option
+from verify.syntax import FUNCTIONS, LOOPS
 
 Line = tuple[str, int]
 #: How many calls up the way is followed.
@@ -78,7 +79,7 @@ class Causes:
         if (path, line) in self._left:
             return Cause(f"{place} is left out, because the program stops there ({self._left[path, line]})")
         around = list(blocks(tree, line))
-        inside = [block for block in around if isinstance(block.owner, _FUNCTIONS)]
+        inside = [block for block in around if isinstance(block.owner, FUNCTIONS)]
         function = inside[-1] if inside else None
         if function is not None and (path, function.head) not in self._seen:
             return self._not_called(path, function.owner, depth)
@@ -93,7 +94,7 @@ class Causes:
             if cause is not None:
                 if front is None:
                     return cause
-                turned = any(isinstance(each.owner, _LOOPS) for each in own[: own.index(block)])
+                turned = any(isinstance(each.owner, LOOPS) for each in own[: own.index(block)])
                 # Outside of loops, what comes after the place where the run ended was not even asked.
                 told = cause if turned and come else front
                 return replace(cause, text=told.text, advice=told.advice, caps=(*front.caps, *cause.caps))
@@ -103,7 +104,7 @@ class Causes:
 
     def _come_to(self, path: str, owner: ast.AST) -> bool:
         """Whether the condition was asked, or the loop begun."""
-        return not isinstance(owner, (ast.If, *_LOOPS)) or any((path, line) in self._seen for line in _header(owner))
+        return not isinstance(owner, (ast.If, *LOOPS)) or any((path, line) in self._seen for line in _header(owner))
 
     def _not_loaded(self, path: str) -> Cause:
         acts = any(not isinstance(node, _DEFINING) for node in getattr(self._trees[path], "body", ()))
@@ -161,14 +162,14 @@ class Causes:
         """The end of the run in front of ``line``, in the same call or in what that called."""
         name = getattr(function.owner, "name", "") if function is not None else "<module>"
         at = next((site for site in self._stack if site.path == path and site.function == name), None)
-        if at is None or (at.line >= line and not any(isinstance(block.owner, _LOOPS) for block in own)):
+        if at is None or (at.line >= line and not any(isinstance(block.owner, LOOPS) for block in own)):
             return None
         around = [block.owner for block in own]
         standing = list(blocks(self._trees[path], at.line))
         if any(isinstance(each.owner, ast.If) and each.owner in around and each not in own for each in standing):
             # Of a condition it took the other way.
             return None
-        running = [(path, block.owner) for block in standing if isinstance(block.owner, _LOOPS)]
+        running = [(path, block.owner) for block in standing if isinstance(block.owner, LOOPS)]
         loops = [(at_path, loop) for at_path, loop in running if loop not in around]
         loops += self._below(at)
         if self._run.error is not None:
@@ -189,9 +190,9 @@ class Causes:
         found = []
         for site in reversed(self._stack[: self._stack.index(at)]):
             around = list(blocks(self._trees.get(site.path, _NOTHING), site.line))
-            inside = [n for n, each in enumerate(around) if isinstance(each.owner, _FUNCTIONS)]
+            inside = [n for n, each in enumerate(around) if isinstance(each.owner, FUNCTIONS)]
             own = around[inside[-1] + 1 :] if inside else around
-            found += [(site.path, each.owner) for each in own if isinstance(each.owner, _LOOPS)]
+            found += [(site.path, each.owner) for each in own if isinstance(each.owner, LOOPS)]
         return found
 
     def _turns(self) -> tuple[int, int]:
@@ -224,7 +225,7 @@ class Causes:
             return Cause(text, advice, (), (Bound(path, line, wanted),) if bound else (), words)
         if isinstance(owner, ast.ExceptHandler):
             return Cause(f"the error that {place} waits for did not come")
-        if isinstance(owner, _LOOPS):
+        if isinstance(owner, LOOPS):
             return Cause(f"the loop at {place} made no turn" if block.field == "body" else f"the loop at {place} broke")
         return None
 
@@ -275,10 +276,8 @@ def _chained(block: Block, own: list[Block]) -> Block:
     return block
 
 
-_LOOPS = (ast.For, ast.While, ast.AsyncFor)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _NOTHING = ast.Module([], [])
-_DEFINING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
+_DEFINING = (ast.Import, ast.ImportFrom, *FUNCTIONS, ast.ClassDef, ast.Assign, ast.AnnAssign)
 
 
 def blocks(tree: ast.AST, line: int) -> Iterator[Block]:
@@ -318,7 +317,7 @@ def heads(tree: ast.AST) -> frozenset[int]:
 @functools.lru_cache(maxsize=4096)
 def asked(tree: ast.AST) -> frozenset[int]:
     """The lines to watch so that it is known which blocks of ``tree`` ran, and to which conditions control came."""
-    return heads(tree).union(*(_header(owner) for owner, _, _ in suites(tree) if isinstance(owner, (ast.If, *_LOOPS))))
+    return heads(tree).union(*(_header(owner) for owner, _, _ in suites(tree) if isinstance(owner, (ast.If, *LOOPS))))
 
 
 def _header(owner: ast.AST) -> range:

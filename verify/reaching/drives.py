@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from verify.reaching.hints import hints
+from verify.syntax import FUNCTIONS, Function, last_name, method_call
 
 #: Stands for the function where only the arguments of a call are asked for.
 TAKE = "__codemod_take__"
@@ -17,8 +18,6 @@ _MOST_SITES = 6
 
 #: Methods of torch's that a loop calls which trains.
 _TRAINS = ("backward", "step")
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ def enclosing(tree: ast.AST, line: int) -> tuple[str, Function] | None:
 def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Function]]:
     """The functions and methods of ``tree`` that stand in no other function."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(node, FUNCTIONS):
             yield prefix + node.name, node
         elif isinstance(node, ast.ClassDef):
             yield from functions(node, f"{prefix}{node.name}.")
@@ -91,8 +90,7 @@ def calls(name: str, trees: Mapping[str, ast.AST], first: str) -> Iterator[tuple
 @functools.lru_cache(maxsize=4096)
 def _read(tree: ast.AST) -> frozenset[str]:
     """All names that are read in ``tree``."""
-    nodes = (node for node in ast.walk(tree) if isinstance(node, (ast.Name, ast.Attribute)))
-    return frozenset(getattr(node, "id", getattr(node, "attr", "")) for node in nodes)
+    return frozenset(map(last_name, ast.walk(tree)))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -118,8 +116,7 @@ def _calls(tree: ast.AST) -> dict[str, list[tuple[str, ast.Call]]]:
     found: dict[str, list[tuple[str, ast.Call]]] = {}
     for inside, node in _within(tree, "<module>"):
         if isinstance(node, ast.Call):
-            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-            found.setdefault(name, []).append((inside, node))
+            found.setdefault(last_name(node.func), []).append((inside, node))
     return found
 
 
@@ -168,18 +165,15 @@ def training(tree: ast.AST, name: str) -> Iterator[int]:
     """The lines of the loops of the function ``name`` that could go on for ever: those that train, and ``while``."""
     for known, function in functions(tree):
         for node in ast.walk(function) if known == name else ():
-            calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
-            if isinstance(node, ast.While) or (
-                isinstance(node, ast.For) and any(getattr(each, "attr", "") in _TRAINS for each in calls)
-            ):
+            trains = isinstance(node, ast.For) and any(method_call(each, *_TRAINS) for each in ast.walk(node))
+            if trains or isinstance(node, ast.While):
                 yield node.lineno
 
 
 def _within(node: ast.AST, inside: str) -> Iterable[tuple[str, ast.AST]]:
     for child in ast.iter_child_nodes(node):
-        own = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
         yield inside, child
-        yield from _within(child, child.name if own else inside)  # type: ignore[attr-defined]
+        yield from _within(child, child.name if isinstance(child, FUNCTIONS) else inside)
 
 
 def _first(function: Function) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from verify.reaching.options import defaults
+from verify.syntax import Function, last_name
 
 _TENSOR = re.findall(
     r"\w+",
@@ -42,7 +43,6 @@ _ANNOTATED = {
 #: What every module has.
 _COMMON = frozenset().union(*_KINDS.values(), {"train", "eval", "cuda", "to", "half", "apply", "training", "forward"})
 _MOST_CLASSES = 2
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 #: Where nothing tells.
 _ANYTHING = ("tensor", "int", "labels", "module")
 #: Calls whose arguments are sizes: of these modules by the last part of the name.
@@ -139,7 +139,7 @@ def uses(name: str, function: ast.AST) -> Iterator[tuple[str, str]]:
 def _called(name: str, call: ast.Call) -> Iterator[tuple[str, str]]:
     if _is(call.func, name):
         yield "called", ""
-    last = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    last = last_name(call.func)
     values = [*call.args, *(each.value for each in call.keywords)]
     if any(_is(each, name) for each in values) and last not in ("enumerate", "zip", "len", "print", "isinstance"):
         yield ("size" if last in SIZED else "handed"), last

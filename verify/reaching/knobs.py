@@ -22,6 +22,7 @@ from verify.reaching.drives import Drive
 from verify.reaching.leaving import Left, Unfound, edits
 from verify.reaching.texts import Edit, Text
 from verify.running.rewriting import Rewriter, Version
+from verify.syntax import paths
 
 #: Steps of a run that had no time for more.
 _LEAST = 2
@@ -155,7 +156,7 @@ def comparisons(test: ast.expr, wanted: bool, known: frozenset[str]) -> Iterator
     elif isinstance(test, ast.Compare) and all(isinstance(op, _ORDERS) for op in test.ops):
         sides = [test.left, *test.comparators]
         plain = not any((isinstance(side, ast.Constant) and not _number(side.value)) or _text(side) for side in sides)
-        if plain and any(_remainder(side) or named(side) & known for side in sides):
+        if plain and any(_remainder(side) or paths(side) & known for side in sides):
             yield test, wanted
 
 
@@ -174,11 +175,6 @@ def _targets(target: ast.expr) -> Iterator[ast.expr]:
             yield from _targets(each)
     else:
         yield target
-
-
-def named(expression: ast.AST) -> set[str]:
-    """The names and attributes in ``expression``, as they are written."""
-    return {ast.unparse(node) for node in ast.walk(expression) if isinstance(node, (ast.Name, ast.Attribute))}
 
 
 def _number(value: object) -> bool:

@@ -19,6 +19,7 @@ from verify.probe.calls.leaving import LEFT
 from verify.probe.calls.recipes import Is
 from verify.reaching.texts import Edit, Text
 from verify.reaching.values import wanted, without_hollow
+from verify.syntax import FUNCTIONS, Function, covers, last_name, method_call, paths
 
 Line = tuple[str, int]
 Span = tuple[int, int, int, int]
@@ -99,7 +100,8 @@ def next_one(
     inner = stopped.frames[0]
     tree = trees.get(inner.path)
     statement = _statement(tree, inner.span[0])
-    absent = {name: origin for name, origin in inner.hollow if name in _names(statement)}
+    named = set() if statement is None else paths(statement)
+    absent = {name: origin for name, origin in inner.hollow if name in named}
     lines = set(open_lines)
     made = [left for left in known if left.path == inner.path and _within(tree, left.span[0], inner.span[0])]
     whole = _whole(stopped, trees, lines) if (absent or stopped.missing) and not stopped.graph else None
@@ -114,7 +116,7 @@ def next_one(
     if stopped.graph:
         walk = _at(tree, inner.span) if stopped.walk and (inner.path, inner.span[0]) not in lines else None
         alone = isinstance(statement, ast.Expr) and statement.value is walk
-        if not alone or not isinstance(walk, ast.Call) or _last(walk.func) != "backward":
+        if not alone or walk is None or not method_call(walk, "backward"):
             return None
         # No rule mends it, so that it stands in both programs: what follows is compared without it.
         return Left(inner.path, _span(walk), {}, why=stopped.why, recipe={"is": Is.VALUE, "value": None}), known
@@ -168,21 +170,17 @@ def _comes_to(function: ast.AST, trees: Mapping[str, ast.AST], lines: set[Line],
     waiting, seen = [function], {""}
     while waiting:
         for node in ast.walk(waiting.pop()):
-            if models and getattr(node, "attr", getattr(node, "id", "")) in _TRAINING:
+            if models and last_name(node) in _TRAINING:
                 return True
-            last = _last(node.func) if isinstance(node, ast.Call) else ""
+            last = last_name(node.func) if isinstance(node, ast.Call) else ""
             for path, tree in trees.items() if last not in seen else ():
                 for each in _defined(tree).get(last, ()):
-                    holds = any(at == path and each.lineno <= line <= (each.end_lineno or line) for at, line in lines)
+                    holds = any(at == path and covers(each, line) for at, line in lines)
                     if holds or (models and _is_module(each)):
                         return True
                     waiting.append(each)
             seen.add(last)
     return False
-
-
-def _last(node: ast.expr) -> str:
-    return str(getattr(node, "attr", getattr(node, "id", "")))
 
 
 def _is_module(node: ast.AST) -> bool:
@@ -194,7 +192,7 @@ def _defined(tree: ast.AST) -> dict[str, list[ast.stmt]]:
     """The functions and classes at the top of ``tree``, by name."""
     found: dict[str, list[ast.stmt]] = {}
     for node in getattr(tree, "body", ()):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
             found.setdefault(node.name, []).append(node)
     return found
 
@@ -256,18 +254,16 @@ def _holds(trees: Mapping[str, ast.AST], frame: Any, lines: set[Line], *, calls:
     function = _function(trees.get(frame.path), frame.span[0])
     if function is None:
         return True
-    inside = (path == frame.path and function.lineno <= line <= (function.end_lineno or line) for path, line in lines)
-    return any(inside) or (calls and _comes_to(function, trees, lines, models=False))
+    inside = any(path == frame.path and covers(function, line) for path, line in lines)
+    return inside or (calls and _comes_to(function, trees, lines, models=False))
 
 
-def _function(tree: ast.AST | None, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+def _function(tree: ast.AST | None, line: int) -> Function | None:
     """The innermost function around ``line``."""
-    found = None
-    for node in ast.walk(tree) if tree is not None else ():
-        inside = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        if inside and node.lineno <= line <= (node.end_lineno or line):  # type: ignore[attr-defined]
-            found = node if found is None or node.lineno >= found.lineno else found  # type: ignore[attr-defined]
-    return found  # type: ignore[return-value]
+    nodes = ast.walk(tree) if tree is not None else ()
+    around = [node for node in nodes if isinstance(node, FUNCTIONS) and covers(node, line)]
+    # Of two that begin on one line the inner one comes later.
+    return max(reversed(around), key=lambda each: each.lineno, default=None)
 
 
 def _within(tree: ast.AST | None, one: int, other: int) -> bool:
@@ -279,7 +275,7 @@ def _statement(tree: ast.AST | None, line: int) -> ast.stmt | None:
     """The innermost statement around ``line``; of one that has others in it none but its head."""
     found: ast.stmt | None = None
     for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or line):
+        if isinstance(node, ast.stmt) and covers(node, line):
             found = node
     if found is None or not hasattr(found, "body"):
         return found
@@ -322,11 +318,6 @@ def _receiver(gone: ast.expr) -> ast.expr | None:
     if isinstance(gone, (ast.Attribute, ast.Subscript)):
         return gone.value
     return None if isinstance(gone, ast.Name) else gone
-
-
-def _names(statement: ast.AST | None) -> set[str]:
-    nodes = ast.walk(statement) if statement is not None else ()
-    return {ast.unparse(node) for node in nodes if isinstance(node, (ast.Name, ast.Attribute))}
 
 
 def _span(node: ast.expr | ast.stmt) -> Span:

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from verify.syntax import last_name
+
 _BOTH = "BooleanOptionalAction"
 #: Actions that take no value, with what the option is then.
 _FLAGS = {"store_true": True, "store_false": False, _BOTH: True}
@@ -90,8 +92,7 @@ def _each_time(trees: Mapping[str, ast.AST], count: ast.BinOp, value: ast.expr) 
 
 def option(trees: Mapping[str, ast.AST], expression: ast.AST) -> Option | None:
     """The option that decides ``expression``: one that ``add_argument`` declares under a name which is read there."""
-    read = {node.attr for node in ast.walk(expression) if isinstance(node, ast.Attribute)}
-    read |= {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
+    read = {last_name(node) for node in ast.walk(expression)} - {""}
     known = (found for tree in trees.values() for found in declared(tree)) if read else ()
     return next((found for found in known if found.target in read), None)
 
@@ -101,7 +102,7 @@ def declared(tree: ast.AST) -> Iterator[Option]:
     for name, target, values in _added(tree):
         if name.startswith("-"):
             action, kind = values.get("action"), values.get("type")
-            made = action.value if isinstance(action, ast.Constant) else "" if action is None else _last(action)
+            made = action.value if isinstance(action, ast.Constant) else "" if action is None else last_name(action)
             yield Option(name, target, str(made), "" if kind is None else ast.unparse(kind))
 
 
@@ -127,7 +128,7 @@ def batch_sizes(trees: Mapping[str, ast.AST], given: Sequence[str] = ()) -> list
         if name in names and value.isdigit():
             known[names[name]] = int(value)
     sizes = list(_sizes(trees))
-    found: list[Any] = [each.value if isinstance(each, ast.Constant) else known.get(_last(each)) for each in sizes]
+    found: list[Any] = [each.value if isinstance(each, ast.Constant) else known.get(last_name(each)) for each in sizes]
     return list(dict.fromkeys(each for each in found if _is_size(each)))
 
 
@@ -136,7 +137,7 @@ def smaller(trees: Mapping[str, ast.AST], given: Sequence[str], size: int) -> tu
 
     Empty where no option tells them, or where it is ``given`` already: whoever gave it knows why.
     """
-    told = {_last(each) for each in _sizes(trees)} - {""}
+    told = {last_name(each) for each in _sizes(trees)} - {""}
     found = next((each for tree in trees.values() for each in declared(tree) if each.target in told), None)
     if found is None or found.flag or any(word.partition("=")[0] == found.name for word in given):
         return ()
@@ -146,16 +147,12 @@ def smaller(trees: Mapping[str, ast.AST], given: Sequence[str], size: int) -> tu
 def _sizes(trees: Mapping[str, ast.AST]) -> Iterator[ast.expr]:
     """What stands for the size of a batch wherever a loader is made."""
     for node in (each for tree in trees.values() for each in ast.walk(tree)):
-        if isinstance(node, ast.Call) and _last(node.func) == "DataLoader":
+        if isinstance(node, ast.Call) and last_name(node.func) == "DataLoader":
             yield from [each.value for each in node.keywords if each.arg == "batch_size"] or node.args[1:2]
 
 
 def _is_size(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 < value <= _LARGEST
-
-
-def _last(node: ast.expr) -> str:
-    return str(getattr(node, "attr", getattr(node, "id", "")))
 
 
 def defaults(trees: Mapping[str, ast.AST]) -> Iterator[tuple[str, Any]]:

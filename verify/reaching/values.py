@@ -12,6 +12,7 @@ from typing import Any
 
 from verify.reaching.drives import functions
 from verify.reaching.hints import SIZED, hints, roles_of, uses
+from verify.syntax import Function, last_name
 
 #: What a value could be where nothing tells.
 _ANYTHING = ("hollow", "tensor", "array", "loader", "int", "text", "labels", "float", "texts", "samples")
@@ -71,7 +72,7 @@ def _as_argument(
     tree: ast.AST,
     trees: Mapping[str, ast.AST],
 ) -> Form:
-    last = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    last = last_name(call.func)
     if last in _TURNING:
         around = _by_parent(call, parents, tree, trees)
         item = around.get("item", {"roles": ["tensor"]})
@@ -168,19 +169,16 @@ def _handed(name: str, scope: ast.AST, trees: Mapping[str, ast.AST], deeper: int
     for call in ast.walk(scope):
         if not isinstance(call, ast.Call) or not any(_reads(each, name) for each in _given(call)):
             continue
-        last = getattr(call.func, "attr", getattr(call.func, "id", ""))
-        for parameter, function in _parameters(call, last, name, trees):
+        for parameter, function in _parameters(call, name, trees):
             form = _seen(parameter, function, trees, deeper)
             found = {**form, **found, "roles": [*found.get("roles", ()), *form["roles"]]}
     return found
 
 
-def _parameters(
-    call: ast.Call, last: str, name: str, trees: Mapping[str, ast.AST]
-) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    """The parameters that get ``name`` in ``call``, of the functions of the tree that are called ``last``."""
+def _parameters(call: ast.Call, name: str, trees: Mapping[str, ast.AST]) -> Iterator[tuple[str, Function]]:
+    """The parameters that get ``name`` in ``call``, of the functions of the tree that it may call."""
     for tree in trees.values():
-        for whole, function in _by_last(tree).get(last, ()):
+        for whole, function in _by_last(tree).get(last_name(call.func), ()):
             parameters = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
             parameters = parameters[1:] if "." in whole else parameters
             yield from (
@@ -199,9 +197,9 @@ def _methods(tree: ast.AST) -> dict[ast.AST, ast.AST]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _by_last(tree: ast.AST) -> dict[str, list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]]:
+def _by_last(tree: ast.AST) -> dict[str, list[tuple[str, Function]]]:
     """The functions of ``tree`` by the name that they are called by: constructors by that of their class."""
-    found: dict[str, list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]] = {}
+    found: dict[str, list[tuple[str, Function]]] = {}
     for whole, function in functions(tree):
         owner, _, last = whole.rpartition(".")
         found.setdefault(owner.rpartition(".")[2] if last == "__init__" else last, []).append((whole, function))
@@ -217,7 +215,7 @@ def _further(name: str, scope: ast.AST) -> Iterator[str]:
     for node in ast.walk(scope):
         match node:
             case ast.Call(func=func, args=args):
-                last = getattr(func, "attr", getattr(func, "id", ""))
+                last = last_name(func)
                 own = isinstance(func, ast.Attribute) and _reads(func.value, name)
                 if last in _ARRAYS and (own or any(_reads(each, name) for each in args)):
                     yield "array"

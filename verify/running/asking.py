@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from codemods.source.syntax import FAILURES
+from verify.syntax import last_name
 
 _MOST_FILES = 400
 #: Functions that read the file which they are given first.
@@ -108,13 +109,11 @@ def _catches(handler: ast.ExceptHandler) -> bool:
 
 
 def _is_main(test: ast.expr) -> bool:
-    return (
-        isinstance(test, ast.Compare)
-        and isinstance(test.left, ast.Name)
-        and test.left.id == "__name__"
-        and isinstance(test.comparators[0], ast.Constant)
-        and test.comparators[0].value == "__main__"
-    )
+    match test:
+        case ast.Compare(left=ast.Name(id="__name__"), comparators=[ast.Constant(value="__main__"), *_]):
+            return True
+        case _:
+            return False
 
 
 def _files(module: str, level: int, file: Path, folders: Sequence[Path]) -> Iterator[Path]:
@@ -132,7 +131,7 @@ def _read_calls(tree: ast.Module, wants: Wants, written: set[str]) -> None:
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        name = last_name(node.func)
         texts = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
         if name == "add_argument":
             _read_argument(node, texts, wants)
