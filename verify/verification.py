@@ -145,7 +145,7 @@ def _judged(
         return judge(runner, rewriter, version, command, original, tell, also=also)
     except OutOfTime as error:
         rewrites = tuple(Rewrite(group.findings, Verdict.NOT_JUDGED, str(error)) for group in version.groups)
-        return Entry(original.command, original, None, None, None, None, rewrites)
+        return Entry(original.command, original, rewrites=rewrites)
 
 
 def _search(runner: Runner, rewriter: Rewriter, version: Version, exclude: Sequence[str], tell: Telling) -> Search:

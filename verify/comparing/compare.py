@@ -93,9 +93,7 @@ def compare(one: Run, other: Run, *, tolerance: float, whole: bool = True, befor
     rounding = max((_ROUNDINGS * epsilon(record.precision) for record in one.records), default=0.0)
     limit = max(tolerance, rounding)
     seen = _Parting(limit, one.unsteady if whole or before_failure else None)
-    theirs = {record.process: record for record in other.records}
-    for record in one.records:
-        partner = theirs.get(record.process)
+    for record, partner in one.beside(other):
         if partner is not None:
             mine = _complete(record, stepping=bool(partner.steps)) if before_failure else record
             if before_failure and _reordered(mine, partner):
@@ -131,16 +129,12 @@ def unsteady(one: Run, other: Run) -> frozenset[str]:
     """What differs, besides losses and parameters, between two runs of the same program: it cannot be compared with
     others."""
     found: set[str] = set()
-    theirs = {record.process: record for record in other.records}
-    for record in one.records:
-        partner = theirs.get(record.process)
+    for record, partner in one.beside(other):
         if partner is not None:
-            for _, step in _pairs(record, partner):
-                if step is not None:
-                    found |= {
-                        gap.key for gap in of_step(*step, Training([step[0]], [step[1]]), record.trained) if gap.where
-                    }
-            found |= {gap.key for gap in afterwards(record, partner) if gap.where}
+            gaps = list(afterwards(record, partner))
+            for step in (step for _, step in _pairs(record, partner) if step is not None):
+                gaps += of_step(*step, Training([step[0]], [step[1]]), record.trained)
+            found |= {gap.key for gap in gaps if gap.where}
     return frozenset(found)
 
 

@@ -61,11 +61,9 @@ class Loss(NamedTuple):
             return f"{listed(self.never, _SHOWN)} no longer learn{'s' * (len(self.never) == 1)}"
         if self.nothing:
             return "after that nothing is learned any more"
-        return (
-            f"after that {listed(self.later, _SHOWN)} no longer learn{'s' * (len(self.later) == 1)}"
-            if self.later
-            else ""
-        )
+        if self.later:
+            return f"after that {listed(self.later, _SHOWN)} no longer learn{'s' * (len(self.later) == 1)}"
+        return ""
 
 
 def learning(record: Record) -> Learning:
@@ -89,9 +87,7 @@ def lost(before: Run, after: Run, *, died: bool) -> Loss:
     never: dict[str, None] = {}
     later: dict[str, None] = {}
     nothing = False
-    theirs = {record.process: record for record in after.records}
-    for record in before.records:
-        partner = theirs.get(record.process)
+    for record, partner in before.beside(after):
         if partner is None or not partner.steps:
             continue
         mine, other = learning(record), learning(partner)

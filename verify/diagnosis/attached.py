@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import traceback as tracebacks
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -25,6 +24,7 @@ from verify.live.observer import Observer
 from verify.measured.reading import read_record
 from verify.measured.results import Outcome, Run
 from verify.probe.lines import errors
+from verify.probe.process.identity import frames_of, outward
 
 _RENDER = {"html": html.render, "json": as_json.render, "text": text.render}
 _WATCHED = (*diagnose.WATCHED[:-1],)
@@ -71,10 +71,9 @@ class AttachedWatch(watching.Watch):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         observer = self._seen
-        frames = [frame for frame, _ in tracebacks.walk_tb(traceback)][::-1]
         more: list[dict[str, Any]] = []
         try:
-            more += observer.finish([*frames, *(frame for frame, _ in tracebacks.walk_stack(sys._getframe(1)))])
+            more += observer.finish([*frames_of(traceback), *outward(sys._getframe(1))])
             if isinstance(error, Exception):
                 more.append({"event": "error", "site": observer.where(traceback), **errors.trouble(error)})
         finally:

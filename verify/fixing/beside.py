@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import TracebackType
 from typing import Generic, TypeVar
 
 Trial = TypeVar("Trial")
@@ -29,11 +28,9 @@ class Beside(Generic[Trial, Outcome]):
     def __enter__(self) -> Beside[Trial, Outcome]:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         if self._pool is not None:
-            if error is not None:
+            if kind is not None:
                 self._cancel()
             self._pool.shutdown(cancel_futures=True)
 

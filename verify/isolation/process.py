@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 
 from verify.isolation.environment import passed
 
@@ -50,9 +49,7 @@ class Launched:
     def __enter__(self) -> Launched:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         process = self._process
         assert process.stdout is not None
         self.end()

@@ -54,7 +54,7 @@ def judge(
     """
     groups = version.groups
     if not groups:
-        return Entry(original.command, original, None, None, None, None, (), plan=plan)
+        return Entry(original.command, original, plan=plan)
     lacking = None if plan else missing.ended_by(original)
     if lacking is not None and isinstance(rewriter, RuleRewriter):
         died_at = _died_at(rewriter, version, None, original)
@@ -62,7 +62,7 @@ def judge(
             # No rewrite brings it, so another run would come as far as this one.
             why = f"the original stops before it, for lack of {lacking.name}"
             rewrites = tuple(Rewrite(group.findings, Verdict.NOT_REACHED, why) for group in groups)
-            return Entry(original.command, original, None, None, None, None, rewrites)
+            return Entry(original.command, original, rewrites=rewrites)
     tolerance = runner.settings.tolerance
     seeds = [(*seed, record.process) for record in original.records for seed in record.seeds]
     before = {group.key: group.touched.before() for group in groups}
@@ -107,7 +107,7 @@ def judge(
         rewritten = dataclasses.replace(run("rewritten", made, lines, parts), unsteady=original.unsteady)
         rewritten = renumbered(rewritten, original, functools.partial(_origins, rewriter, made))
         touched = {key: frozenset(lines_below(rewriter, [watched[key]])[0]) for key in made.made & watched.keys()}
-        seen = {line for record in rewritten.records for line in record.reached}
+        seen = rewritten.reached
         ran = frozenset(line for line in asked if seen.intersection(*lines_below(rewriter, [places[line]])))
         late = _late(rewriter, changed, rewritten), _late_parts(rewriter, parts, rewritten)
         return _tried(made, rewritten, reached(rewriter, watched, rewritten), touched, ran, late)
@@ -341,7 +341,7 @@ def _turned(knobs: Knobs, rewriter: Rewriter, made: Version | None) -> frozenset
 
 def reached(rewriter: Rewriter, watched: dict[Key, Lines], run: Run) -> frozenset[Key]:
     """Return the rewrites with a line in ``watched`` that ran in ``run``."""
-    seen = {place for record in run.records for place in record.reached}
+    seen = run.reached
     return frozenset(
         key for key, lines in watched.items() if any((rewriter.relative(path), line) in seen for path, line in lines)
     )
@@ -352,7 +352,7 @@ def _died_at(rewriter: Rewriter, version: Version, made: Version | None, run: Ru
 
     Paths are as they are shown. Empty where the place is unknown, or the line was added.
     """
-    at = next((record.error_line for record in (run.record, *run.records) if record.error is not None), None)
+    at = run.failed.error_line
     if at is None:
         return frozenset()
     path = next((shown for shown in version.sources if rewriter.relative(shown) == at[0]), at[0])

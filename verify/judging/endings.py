@@ -69,9 +69,7 @@ def earlier(before: Run, after: Run, *, calls: bool = False, resized: bool = Fal
     With ``calls`` backwards are counted where neither makes steps. With ``resized`` an optimizer may train other
     parameters than before.
     """
-    theirs = {record.process: record for record in after.records}
-    for mine in before.records:
-        other = theirs.get(mine.process)
+    for mine, other in before.beside(after):
         if other is None:
             if mine.steps or mine.backwards:
                 return f"process {mine.process} does not train in the rewritten program"

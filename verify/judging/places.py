@@ -37,7 +37,7 @@ class Places:
     def causes(self, group: Mended, run: Run) -> list[Cause]:
         """Why each block of the lines of ``group`` did not run in ``run``."""
         causes = Causes(run, self._trees, "{}:{}".format)
-        seen = {line for record in run.records for line in record.reached}
+        seen = run.reached
         missed = [line for line in self.lines(group) if line not in seen and line[0] in self._trees]
         starts = [line for line in missed if line[1] in heads(self._trees[line[0]])]
         return [causes.of(*line) for line in dict.fromkeys([*missed[:1], *starts])]
@@ -86,7 +86,7 @@ class Places:
         if rewrite.verdict is Verdict.NOT_REACHED:
             return rewrite
         lines = set(self.lines(group))
-        seen = {line for record in trial.records for line in record.reached} & lines
+        seen = trial.reached & lines
         alone = {line for record in trial.records for line in record.alone} & lines
         if not alone or seen != alone:
             return rewrite

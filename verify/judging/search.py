@@ -282,7 +282,7 @@ class Search:
         original = trial if way.base is None or trial is None else self._run(bare, knobs, groups)
         if trial is None or original is None:
             return None
-        plain = Entry(original.command, original, None, None, None, None, (), plan=plan)
+        plain = Entry(original.command, original, plan=plan)
         came = reached(self._rewriter, {group.key: group.touched.before() for group in groups}, trial)
         judged = {promise_of(group) for group in groups if group.key in came}
         if not came or not self._time(trial.wall * (1 + len(judged) + _SPARE * died(trial)), kept=0.0):

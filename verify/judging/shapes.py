@@ -53,7 +53,7 @@ def judge_by_shapes(
     is."""
     groups = version.groups
     if not groups:
-        return Entry(original.command, original, None, None, None, None, ())
+        return Entry(original.command, original)
 
     def run(keys: list[Key] | None) -> _Seen:
         made = None if keys is None else version if len(keys) == len(groups) else rewriter.some(keys)
@@ -123,8 +123,7 @@ def _peak(record: Record) -> int:
 
 
 def _error(run: Run) -> str:
-    record = next((record for record in (run.record, *run.records) if record.error is not None), run.record)
-    error = record.error
+    record, error = run.failed, run.error
     if error is None:
         return run.outcome.value
     place = f" at {record.error_site}" if record.error_site else ""

@@ -19,7 +19,7 @@ from types import FrameType, TracebackType
 
 from verify.live.observer import FEWEST, Census, Holder, Observer, Unit
 from verify.measured.records import Forwards
-from verify.probe.process.identity import outward
+from verify.probe.process.identity import frames_of, outward
 
 __all__ = ["FEWEST", "Holder", "TooFewSteps", "Watch", "watch"]
 
@@ -74,12 +74,8 @@ class Watch:
     ) -> None:
         observer = self._seen
         observer.remove()
-        frames = []
-        while traceback is not None:
-            frames.append(traceback.tb_frame)
-            traceback = traceback.tb_next
         self._rows = observer.sites()
-        self._end = observer.census([*frames[::-1], *outward(sys._getframe(1))])
+        self._end = observer.census([*frames_of(traceback), *outward(sys._getframe(1))])
 
     # What was seen.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from codemods.source.files import SourceFile
@@ -74,6 +74,21 @@ class Run:
         return max(self.records, key=lambda record: len(record.backwards))
 
     @property
+    def failed(self) -> Record:
+        """The record with the error that ended the run; where none did, that of the process that trains."""
+        return next((record for record in (self.record, *self.records) if record.error is not None), self.record)
+
+    @property
+    def reached(self) -> set[tuple[str, int]]:
+        """The watched lines that ran, in any process."""
+        return {line for record in self.records for line in record.reached}
+
+    def beside(self, other: Run) -> Iterator[tuple[Record, Record | None]]:
+        """The record of each process, with that of the same process in ``other``."""
+        theirs = {record.process: record for record in other.records}
+        return ((record, theirs.get(record.process)) for record in self.records)
+
+    @property
     def unrepeatable(self) -> list[str]:
         """The operations for which torch has no deterministic kernel on its device."""
         return list(dict.fromkeys(what for record in self.records for what in record.unrepeatable))
@@ -81,7 +96,7 @@ class Run:
     @property
     def error(self) -> Trouble | None:
         """The exception that ended it, if one did."""
-        return self.record.error or next((record.error for record in self.records if record.error), None)
+        return self.failed.error
 
 
 class Difference(enum.Enum):
@@ -180,14 +195,20 @@ class Entry:
 
     command: tuple[str, ...]
     original: Run
-    again: Run | None
-    rewritten: Run | None
-    repeatable: Comparison | None
-    comparison: Comparison | None
-    rewrites: tuple[Rewrite, ...]
+    again: Run | None = None
+    rewritten: Run | None = None
+    repeatable: Comparison | None = None
+    comparison: Comparison | None = None
+    rewrites: tuple[Rewrite, ...] = ()
     staged: tuple[tuple[str, Run], ...] = ()
     notes: tuple[str, ...] = ()
     plan: str = ""
+
+    @property
+    def runs(self) -> list[Run]:
+        """All runs that were made."""
+        runs = (self.original, self.again, self.rewritten, *(run for _, run in self.staged))
+        return [run for run in runs if run is not None]
 
     @property
     def deterministic(self) -> bool | None:

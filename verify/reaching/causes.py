@@ -55,7 +55,7 @@ class Causes:
         self._place = place
         self._loaded = {path for record in run.records for path in record.loaded}
         self._asked: set[tuple[str, str]] = set()
-        self._seen = {line for record in run.records for line in record.reached}
+        self._seen = run.reached
         self._stack: list[Site] = [site for record in run.records for site in record.stack]
         if not self._stack:
             self._stack = [record.error_site for record in run.records if record.error_site is not None]

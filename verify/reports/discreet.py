@@ -63,7 +63,7 @@ class _Words:
     """What the programs said, to be taken out of sentences that quote it."""
 
     def __init__(self, verification: Verification) -> None:
-        troubles = {trouble for entry in verification.entries for run in _runs(entry) for trouble in _troubles(run)}
+        troubles = {trouble for entry in verification.entries for run in entry.runs for trouble in _troubles(run)}
         self._troubles = sorted(troubles, key=lambda trouble: len(trouble.message), reverse=True)
 
     def cleaned(self, text: str) -> str:
@@ -158,8 +158,3 @@ def _troubles(run: Run) -> Iterator[Trouble]:
         yield from (one.error for one in record.caught)
         yield from (one.error for one in record.backwards if one.error is not None)
         yield from (one.error for one in record.driven if one.error is not None)
-
-
-def _runs(entry: Entry) -> Iterator[Run]:
-    runs = (entry.original, entry.again, entry.rewritten, *(run for _, run in entry.staged))
-    yield from (run for run in runs if run is not None)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from verify.judging.faults import caught_errors, slope_of, symptoms
 from verify.measured.records import Backward, Forwards, Holder, Record, Step
 from verify.measured.results import Outcome, Run
-from verify.measured.values import Site, Trouble
+from verify.measured.values import Site
 
 #: Of fewer times no spread can be told, and so none is told at all.
 _TIMES = 4
@@ -39,14 +39,6 @@ class LossSeries(NamedTuple):
     def last(self) -> float | None:
         """The last loss that is a number, nan and the infinities included."""
         return next((value for value in reversed(self.values) if value is not None), None)
-
-
-class Ending(NamedTuple):
-    """How a run ended: the exception and where it left the user's code, if there was one, and its traceback."""
-
-    trouble: Trouble | None
-    site: Site | None
-    traceback: str
 
 
 @dataclass(frozen=True)
@@ -116,14 +108,6 @@ def figures(run: Run) -> Figures:
         device=str(record.about.get("device") or "cpu"),
         caught=_caught(run),
     )
-
-
-def ending(run: Run) -> Ending:
-    """Return the exception that ended ``run``: that of the process that trains, else of the first that had one."""
-    for record in (run.record, *run.records):
-        if record.error is not None:
-            return Ending(record.error, record.error_site, record.traceback)
-    return Ending(None, None, "")
 
 
 def ended_well(run: Run) -> bool:

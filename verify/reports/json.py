@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import enum
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from codemods.reports.json import placed_object
-from verify.measured.records import Backward, Record, Step, Waiting
+from verify.measured.records import Backward, Caught, Census, Forwards, Output, Record, Step, Waiting, Written
 from verify.measured.results import Comparison, Entry, Rewrite, Run, Verification
-from verify.measured.steered import Driven
-from verify.measured.values import Site, Trouble, Values
+from verify.measured.values import Site, Values
 from verify.reports import remarks
-from verify.reports.figures import Figures, figures
+from verify.reports.figures import Figures, LossSeries, figures
 
 VERSION = 2
 
@@ -27,8 +27,8 @@ def render(verification: Verification, *, colour: bool = False) -> str:
         "judged": verification.judged,
         "verdict": remarks.headline(verification),
         "reason": verification.reason,
-        "advice": list(verification.advice),
-        "settings": dict(verification.settings),
+        "advice": verification.advice,
+        "settings": verification.settings,
         "summary": {verdict.value.replace(" ", "_"): count for verdict, count in remarks.tally(verification)},
         "limits": remarks.limits(verification),
         "notes": remarks.notes(verification),
@@ -39,26 +39,13 @@ def render(verification: Verification, *, colour: bool = False) -> str:
     return json.dumps(_plain(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _plain(value: object) -> Any:
-    """Return ``value`` in what JSON has; of numbers, it has those that are finite."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return str(value)
-
-
 def _rewrite(rewrite: Rewrite, verification: Verification) -> dict[str, Any]:
     return {
         "verdict": rewrite.verdict.value,
         "why": rewrite.why,
         "without": rewrite.without,
         "alone": rewrite.alone,
-        "made": list(rewrite.made),
+        "made": rewrite.made,
         "run": rewrite.run,
         "promise": rewrite.finding.promise.value,
         "findings": [placed_object(verification, finding, True) for finding in rewrite.findings],
@@ -67,42 +54,34 @@ def _rewrite(rewrite: Rewrite, verification: Verification) -> dict[str, Any]:
 
 def _entry(entry: Entry, verification: Verification) -> dict[str, Any]:
     return {
-        "command": list(entry.command),
+        "command": entry.command,
         "deterministic": entry.deterministic,
-        "original": _run(entry.original),
-        "again": _run(entry.again),
-        "rewritten": _run(entry.rewritten),
-        "repeatable": _comparison(entry.repeatable),
-        "comparison": _comparison(entry.comparison),
+        "original": entry.original,
+        "again": entry.again,
+        "rewritten": entry.rewritten,
+        "repeatable": entry.repeatable,
+        "comparison": entry.comparison,
         "rewrites": [_rewrite(rewrite, verification) for rewrite in entry.rewrites],
-        "staged": [{"name": name, "run": _run(run)} for name, run in entry.staged],
-        "notes": list(entry.notes),
+        "staged": [{"name": name, "run": run} for name, run in entry.staged],
+        "notes": entry.notes,
         "plan": entry.plan,
     }
 
 
-def _comparison(comparison: Comparison | None) -> dict[str, Any] | None:
-    if comparison is None:
-        return None
-    return {**vars(comparison), "difference": comparison.difference.value}
-
-
-def _run(run: Run | None) -> dict[str, Any] | None:
-    if run is None:
-        return None
+def _run(run: Run) -> dict[str, Any]:
     return {
         "name": run.name,
-        "command": list(run.command),
-        "outcome": run.outcome.value,
+        "command": run.command,
+        "outcome": run.outcome,
         "status": run.status,
         "wall": run.wall,
         "peak": run.peak,
         "output": run.output,
         "sandbox": run.sandbox,
-        "notes": list(run.notes),
-        "error": _trouble(run.error),
-        "figures": _figures(figures(run)),
-        "records": [_record(record) for record in run.records],
+        "notes": run.notes,
+        "error": run.error,
+        "figures": figures(run),
+        "records": run.records,
     }
 
 
@@ -113,18 +92,6 @@ _NAMES = {
     "seconds": "seconds_per_step",
     "spread": "seconds_spread",
 }
-
-
-def _figures(numbers: Figures) -> dict[str, Any]:
-    told = {_NAMES.get(name, name): value for name, value in vars(numbers).items()}
-    losses = [
-        {"site": _site(series.site), "first": series.first, "last": series.last, "values": series.values}
-        for series in numbers.losses
-    ]
-    holders = [holder._asdict() for holder in numbers.holders]
-    return {**told, "losses": losses, "holders": holders, "wasted": [_forwards(site) for site in numbers.wasted]}
-
-
 #: The fields of a process, in this order.
 _OF_RECORD = (
     *("process", "about", "end", "status", "error", "error_site", "traceback", "missing", "loaded", "backwards"),
@@ -134,65 +101,55 @@ _OF_RECORD = (
 
 
 def _record(record: Record) -> dict[str, Any]:
-    census = record.census
     return {name: getattr(record, name) for name in _OF_RECORD} | {
-        "error": _trouble(record.error),
-        "error_site": _site(record.error_site),
-        "backwards": [_backward(backward) for backward in record.backwards],
-        "steps": [_step(step) for step in record.steps],
         "reached": [{"path": path, "line": line} for path, line in sorted(record.reached)],
         "seeds": [{"generator": generator, "value": value} for generator, value in record.seeds],
-        "knobs": [knob._asdict() for knob in record.knobs],
         "left": [{"place": each["place"], "why": each["why"], "told": each["told"]} for each in record.left],
-        "driven": [_driven(driven) for driven in record.driven],
-        "stack": [_site(site) for site in record.stack],
-        "caught": [{"site": _site(each.site), "error": _trouble(each.error)} for each in record.caught],
-        "forwards": [_forwards(site) for site in record.forwards],
-        "outputs": [
-            {"site": _site(each.site), "line": each.line, "call": each.call, **(_values(each.values) or {})}
-            for each in record.outputs
-        ],
-        "files": [{"path": each.path, "kind": each.kind, **(_values(each.tensors) or {})} for each in record.files],
-        "census": census and {**vars(census), "holders": [holder._asdict() for holder in census.holders]},
-    }
-
-
-def _backward(backward: Backward) -> dict[str, Any]:
-    return {
-        **vars(backward),
-        "site": _site(backward.site),
-        "losses": [loss._asdict() for loss in backward.losses],
-        "error": _trouble(backward.error),
-        "waiting": _waiting(backward.waiting),
     }
 
 
 def _step(step: Step) -> dict[str, Any]:
-    told = {**vars(step), "site": _site(step.site), "digest": step.digest, "count": step.count}
+    told = {**vars(step), "digest": step.digest, "count": step.count}
     del told["params"], told["tensors"], told["buffer_names"]
-    told.update(grads=_values(step.grads), buffers=_values(step.buffers), waiting=_waiting(step.waiting))
     return told
 
 
-def _values(values: Values | None) -> dict[str, Any] | None:
-    return None if values is None else {"digest": values.digest, "count": values.count, "missing": values.missing}
+def _values(values: Values) -> dict[str, Any]:
+    return {"digest": values.digest, "count": values.count, "missing": values.missing}
 
 
-def _waiting(waiting: Iterable[Waiting]) -> list[dict[str, Any]]:
-    return [{"made": entry.made, "name": entry.name, **(_values(entry.values) or {})} for entry in waiting]
+#: How what is no plain value is written down; of what is not here all fields are, by their names.
+_FORMS: dict[type, Callable[[Any], dict[str, Any]]] = {
+    Run: _run,
+    Record: _record,
+    Step: _step,
+    Values: _values,
+    Backward: vars,
+    Census: vars,
+    Comparison: vars,
+    Figures: lambda numbers: {_NAMES.get(name, name): value for name, value in vars(numbers).items()},
+    LossSeries: lambda one: {"site": one.site, "first": one.first, "last": one.last, "values": one.values},
+    Site: lambda site: {key: told for key, told in site._asdict().items() if told is not None},
+    Waiting: lambda one: {"made": one.made, "name": one.name, **_values(one.values)},
+    Forwards: lambda one: {**one._asdict(), "wasted": one.wasted},
+    Caught: lambda one: {"site": one.site, "error": one.error},
+    Output: lambda one: {"site": one.site, "line": one.line, "call": one.call, **_values(one.values)},
+    Written: lambda one: {"path": one.path, "kind": one.kind, **_values(one.tensors)},
+}
 
 
-def _forwards(forwards: Any) -> dict[str, Any]:
-    return {**forwards._asdict(), "site": _site(forwards.site), "wasted": forwards.wasted}
-
-
-def _site(site: Site | None) -> dict[str, Any] | None:
-    return None if site is None else {key: told for key, told in site._asdict().items() if told is not None}
-
-
-def _driven(driven: Driven) -> dict[str, Any]:
-    return {**driven._asdict(), "error": _trouble(driven.error), "site": _site(driven.site)}
-
-
-def _trouble(trouble: Trouble | None) -> dict[str, Any] | None:
-    return None if trouble is None else trouble._asdict()
+def _plain(value: Any) -> Any:
+    """Return ``value`` in what JSON has; of numbers, it has those that are finite."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, enum.Enum):
+        return value.value
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if type(value) in _FORMS:
+        value = _FORMS[type(value)](value)
+    elif hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    return [_plain(entry) for entry in value] if isinstance(value, (list, tuple)) else str(value)

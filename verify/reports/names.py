@@ -28,7 +28,7 @@ _OURS = words(
 
 def without_foreign_names(verification: Verification) -> Verification:
     """Return ``verification`` without the words of names that stand in none of the sources that ran."""
-    records = [record for entry in verification.entries for record in _records(entry)]
+    records = [record for entry in verification.entries for run in entry.runs for record in run.records]
     named = set(_pieces(text for record in records for text in set(_names(record))))
     foreign = named - _known(verification, records) if named else named
     if not foreign:
@@ -56,11 +56,6 @@ def without_foreign_names(verification: Verification) -> Verification:
         rewrites=tuple(map(changed, verification.rewrites)),
         reason=change(verification.reason),
     )
-
-
-def _records(entry: Entry) -> Iterator[Record]:
-    for run in (entry.original, entry.again, entry.rewritten, *(run for _, run in entry.staged)):
-        yield from run.records if run is not None else ()
 
 
 def _pieces(texts: Iterable[str]) -> Iterator[str]:

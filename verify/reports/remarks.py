@@ -13,7 +13,7 @@ from verify.measured.records import BY_SHAPES, Record
 from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, Verification
 from verify.measured.steered import Driven, Knob, KnobKind
 from verify.measured.values import TroubleKind
-from verify.reports.figures import ended_well, ending
+from verify.reports.figures import ended_well
 
 #: How many lines of a program's output are shown if it left no traceback.
 OUTPUT_LINES = 15
@@ -210,20 +210,18 @@ def breakdowns(entry: Entry) -> list[Breakdown]:
 
 def _alike(one: Run, other: Run) -> bool:
     """Whether both ended in the same way; the line may be another one, edits shift lines."""
-    mine, theirs = ending(one).trouble, ending(other).trouble
-    return one.outcome is other.outcome and (mine and mine[:2]) == (theirs and theirs[:2])
+    return one.outcome is other.outcome and (one.error and one.error[:2]) == (other.error and other.error[:2])
 
 
 def _breakdown(name: str, run: Run, expected: bool) -> Breakdown:
-    _, site, traceback = ending(run)
+    site, details = run.failed.error_site, run.failed.traceback.strip("\n")
     printed = "\n".join(run.output.strip("\n").splitlines()[-OUTPUT_LINES:])
-    details = traceback.strip("\n")
     place = f"{site} in {site.function}" if site else ""
     return Breakdown(name, _summary(run), place, details or printed, not details, expected)
 
 
 def _summary(run: Run) -> str:
-    trouble = ending(run).trouble
+    trouble = run.error
     if trouble is None:
         return run.outcome.value
     first = next(iter(trouble.message.strip().splitlines()), "")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from codemods.terms.counting import bytes_text, count_text
 from verify.measured.records import BY_SHAPES
 from verify.measured.results import Comparison, Difference, Entry, Outcome, Run
-from verify.reports.figures import STEP, Figures, ended_well, ending, figures, number_text, seconds_text
+from verify.reports.figures import STEP, Figures, ended_well, figures, number_text, seconds_text
 
 #: At most so many call sites of ``backward`` and of wasted forwards are told in a cell.
 SITES = 3
@@ -80,7 +80,7 @@ def _differs(entry: Entry, again: Run) -> bool:
 
 
 def _outcome(run: Run, numbers: Figures) -> Cell:
-    trouble, site, _ = ending(run)
+    trouble, site = run.error, run.failed.error_site
     caught = "".join(f"\ncaught {count:,} × {name}" for name, count in numbers.caught.items())
     if ended_well(run):
         return Cell(f"ok, {_end(run, numbers)}{caught}", Mood.BAD if caught else Mood.GOOD)

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import verify.probe
@@ -61,8 +60,8 @@ class Asked:
 
     def seen(self, run: Run) -> bool:
         """Whether all that ``run`` waited for came, so that it did not go on for its sake."""
-        lines = {line for record in run.records for line in record.reached}
         parts = {place for record in run.records for place in record.parts_after}
+        lines = run.reached
         return all(group & lines for group in self.groups if group) and self.parts <= parts
 
 
@@ -105,9 +104,7 @@ class Runner:
         cuda = settings.device == "cuda"
         return Container(self.root, image=settings.image, python=settings.python, devices=cuda, mode=settings.isolation)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
