@@ -200,14 +200,11 @@ class Observer:
     # What happens in between.
 
     def _tell(self, what: str, *args: Any) -> None:
-        if self._doctor is not None and self._part.on:
-            with self._part:
-                getattr(self._doctor, what)(*args)
+        if self._doctor is not None:
+            self._part.attempt(lambda: getattr(self._doctor, what)(*args))
 
     def _before(self, call: Call) -> None:
-        if self._part.on:
-            with self._part:
-                self._graph.walk(call.outputs)
+        self._part.attempt(lambda: self._graph.walk(call.outputs))
         self._tell("before", call, self._tree.site(call.frame))
 
     def _begun(self, optimizer: Any, index: int, count: int) -> None:

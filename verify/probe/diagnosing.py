@@ -30,7 +30,4 @@ class Diagnosis:
         """Tell the doctor, if there is one, what happens in this process."""
         if self._doctor is None or self._doctor.pid != os.getpid():
             return
-        part = self._part(f"the diagnosis ({what})")
-        if part.on:
-            with part:
-                getattr(self._doctor, what)(*args)
+        self._part(f"the diagnosis ({what})").attempt(lambda: getattr(self._doctor, what)(*args))

@@ -215,17 +215,14 @@ class Leaving:
         left = until - time.monotonic()
         if left <= 0 or not hasattr(os, "fork"):
             return _Score()
-        reading, writing = os.pipe()
-        pid = os.fork()
+        pid, pipe = trials.forked()
         if not pid:
-            os.close(reading)
-            self._go_on(writing)
+            self._go_on(pipe)
             # What is like one of these is given the same.
             for number, mine in _apart(ways, picks):
                 self._left[number].update(skeleton=ways[number], picks=mine)
             raise _Copy(_chosen(ways, picks))
-        os.close(writing)
-        told = trials.heard(pid, reading, time.monotonic() + min(left, 4 * _SECONDS))
+        told = trials.heard(pid, pipe, time.monotonic() + min(left, 4 * _SECONDS))
         marks, _, names = told.partition(b"\n")
         self._names = set(names.decode().split())
         trains = max(min(marks.count(b"S"), _STEPS), min(marks.count(b"B"), _BACKWARDS) * _STEPS // _BACKWARDS)

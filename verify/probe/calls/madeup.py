@@ -10,9 +10,12 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from . import recipes, trials
+
+if TYPE_CHECKING:
+    from .drive import Drive
 
 #: How long one choice may be tried, in seconds of the processor.
 _SECONDS = 4.0
@@ -26,30 +29,6 @@ class Unmade(Exception):
     """Why a function could not be called."""
 
 
-class Alive(Protocol):
-    """What is alive at the end of a run; each raises :class:`Unmade` for what is not."""
-
-    def kind(self, one: dict[str, Any]) -> Any:
-        """The class that the function ``one`` stands in; its module, where it is none's."""
-        ...
-
-    def instance(self, kind: Any) -> Any:
-        """An object of the class ``kind``."""
-        ...
-
-    def alive(self, name: str) -> Any:
-        """What is called ``name``."""
-        ...
-
-    def found(self, one: dict[str, Any]) -> Callable[..., Any]:
-        """The function itself."""
-        ...
-
-    def arguments(self, site: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of a call of the program's."""
-        ...
-
-
 class Made:
     """The calls of the function ``one`` (see :class:`verify.reaching.drives.Drive`) that can be made up.
 
@@ -57,7 +36,7 @@ class Made:
     ``site``, the number of a call of the program's whose arguments can be had, or ``made``, recipes by parameter.
     """
 
-    def __init__(self, drive: Alive, one: dict[str, Any], silence: Callable[[], Callable[..., list[Any]]]) -> None:
+    def __init__(self, drive: Drive, one: dict[str, Any], silence: Callable[[], Callable[..., list[Any]]]) -> None:
         self._drive = drive
         self._one = one
         self._silence = silence
@@ -66,9 +45,12 @@ class Made:
     def found(self) -> dict[str, Any]:
         """Of the recipes that raise nothing the one that runs most of the wanted lines, the first of equals."""
         owner = self._owner()
-        kind = self._kind(owner)
+        # An object like the owner, for the shapes of what it takes.
+        with recipes.unmoved():
+            kind = None if owner is None else self._object(owner)
         hints = {name: self._with_objects(name, hint) for name, hint in self._one["hints"].items()}
-        known = [self._made(each) for hint in hints.values() for each in hint["objects"]]
+        with recipes.unmoved():
+            known = [self._construct(each["maker"], each["arguments"]) for h in hints.values() for each in h["objects"]]
         known += [self._drive.alive(name) for name, hint in hints.items() if "alive" in hint["roles"]]
         kind = next((each for each in known if hasattr(each, "modules")), kind)
         among = [{"owner": owner, "arguments": each} for each in self._arguments(self._one, hints, kind)]
@@ -120,28 +102,6 @@ class Made:
     def _construct(self, maker: dict[str, Any], recipe: dict[str, Any]) -> Any:
         arguments, named = self._values(maker, recipe)
         return self._drive.kind(maker)(*arguments, **named)
-
-    def _made(self, how: dict[str, Any]) -> Any:
-        """An object by its recipe; made without touching the generators."""
-        import torch
-
-        state = torch.get_rng_state()
-        try:
-            return self._construct(how["maker"], how["arguments"])
-        finally:
-            torch.set_rng_state(state)
-
-    def _kind(self, owner: dict[str, Any] | None) -> Any:
-        """An object like the owner, for the shapes of what it takes; made without touching the generators."""
-        if owner is None:
-            return None
-        import torch
-
-        state = torch.get_rng_state()
-        try:
-            return self._object(owner)
-        finally:
-            torch.set_rng_state(state)
 
     @staticmethod
     def _arguments(one: dict[str, Any], hints: dict[str, Any], owner: Any) -> Any:
@@ -204,7 +164,8 @@ class Made:
         if "site" in recipe:
             site = one["sites"][recipe["site"]]
             return f"with the arguments of {site['path']}:{site['line']}"
-        return f"with made-up arguments ({recipes.told(recipe['made'])})" if recipe["made"] else "without arguments"
+        told = ", ".join(f"{name}: {recipes.told(each)}" for name, each in recipe["made"].items())
+        return f"with made-up arguments ({told})" if told else "without arguments"
 
 
 def best(count: int, attempt: Callable[[int], int], enough: int, silence: Callable[[], None], seconds: float) -> int:
@@ -237,12 +198,10 @@ def _scores(
 ) -> dict[int, int]:
     if until <= time.monotonic() or not hasattr(os, "fork"):
         return {}
-    reading, writing = os.pipe()
-    pid = os.fork()
+    pid, pipe = trials.forked()
     if not pid:
-        _child(numbers, attempt, enough, silence, writing, seconds)
-    os.close(writing)
-    lines = trials.heard(pid, reading, until).decode().split("\n")[:-1]
+        _child(numbers, attempt, enough, silence, pipe, seconds)
+    lines = trials.heard(pid, pipe, until).decode().split("\n")[:-1]
     return {int(number): int(score) for number, score in (line.split() for line in lines)}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from ..guarding.guard import Part, Write
 from ..state import returned
 from ..values.digests import Parameters
 
+_UNREAD: typing.Dict[str, Any] = {"form": [], "graphs": "", "digest": "", "count": 0, "sums": ""}  # noqa: UP006
 #: So many calls of one place are looked at, and of so many the gradients, too.
 _MOST, _MOST_GRADIENTS = 2000, 200
 _MOST_ELEMENTS = 1 << 22
@@ -46,7 +48,7 @@ class Observer:
         try:
             with self._part:
                 event = {"event": "observed", "place": place, "call": call, "begun": self._begun(), "whole": False}
-                event.update(form=[], graphs="", digest="", count=0, sums="")
+                event.update(_UNREAD)
                 if call <= _MOST:
                     event.update(self._read(values, graphs, call))
                     event["whole"] = bool(event["whole"]) and not deep
@@ -59,8 +61,7 @@ class Observer:
         """In a worker of a loader nothing is looked at; that is told, once, of what is left out there."""
         if self._begun() and place not in self._blind and place[:1].isdigit():
             self._blind.add(place)
-            event = {"event": "observed", "place": place, "call": 1, "begun": True, "whole": False}
-            self._write({**event, "form": [], "graphs": "", "digest": "", "count": 0, "sums": ""})
+            self._write({"event": "observed", "place": place, "call": 1, "begun": True, "whole": False, **_UNREAD})
 
     def _read(self, values: Any, graphs: bool, call: int) -> dict[str, Any]:
         import torch

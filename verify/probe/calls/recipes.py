@@ -6,6 +6,7 @@ the same. Values come from a random stream of their own.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import inspect
 import itertools
@@ -135,6 +136,18 @@ def _recipe(role: str, hint: dict[str, Any], tensor: tuple[Any, str, int], attac
     return {"is": Is(role)} if role in ("criterion", "alive") else {"is": Is.VALUE, "value": _FIXED.get(role)}
 
 
+@contextlib.contextmanager
+def unmoved() -> Iterator[None]:
+    """Leave torch's generator as it is."""
+    import torch
+
+    state = torch.get_rng_state()
+    try:
+        yield
+    finally:
+        torch.set_rng_state(state)
+
+
 def call(function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """What ``function`` returns; of a generator the first items."""
     result = function(*arguments, **named)
@@ -161,9 +174,8 @@ def make(recipe: dict[str, Any], number: int) -> Any:
         batch = {**recipe, "attached": False}
         labels = {"shape": recipe["shape"][:1], "type": "int64", "below": 2, "attached": False}
         return [(_tensor(batch, number + turn), _tensor(labels, number + turn)) for turn in range(2)]
-    state = torch.get_rng_state()
-    layer = torch.nn.Linear(size, size)
-    torch.set_rng_state(state)
+    with unmoved():
+        layer = torch.nn.Linear(size, size)
     with torch.no_grad():
         for parameter in layer.parameters():
             parameter.copy_(_stream(parameter.shape, number) / size)
@@ -187,25 +199,28 @@ def _stream(shape: Any, number: int) -> Any:
     return torch.randn(tuple(shape), generator=torch.Generator().manual_seed(number))
 
 
-def told(recipes: dict[str, Any]) -> str:
-    """``recipes`` for people."""
-    return ", ".join(f"{name}: {_told(recipe)}" for name, recipe in recipes.items())
+#: What is made, for people, where the recipe says no more.
+_TOLD = {
+    Is.ALIVE: "what is called so",
+    Is.OPTIONS: "the defaults of the options",
+    Is.CRITERION: "a mean squared error",
+    Is.MODULE: "a linear layer",
+    Is.OPTIMIZER: "plain SGD",
+    Is.LOADER: "two batches",
+    Is.HOLLOW: "what does nothing",
+    Is.BOOL: "true at every fourth time",
+    Is.FLOAT: "numbers from 0 to 1",
+    Is.TEXT: "a text",
+    Is.TEXTS: "texts",
+}
 
 
-def _told(recipe: dict[str, Any]) -> str:
+def told(recipe: dict[str, Any]) -> str:
+    """``recipe`` for people."""
     kind = Is(recipe["is"])
     if kind is Is.OBJECT:
         return f"a {recipe['how']['name']}"
-    if kind is Is.VALUE:
-        return repr(recipe["value"])
-    if kind is Is.TENSOR:
+    if kind in (Is.TENSOR, Is.ARRAY):
         size = "×".join(map(str, recipe["shape"])) or "one number"
-        return f"{recipe['type']} {size}"
-    return {
-        Is.ALIVE: "what is called so",
-        Is.OPTIONS: "the defaults of the options",
-        Is.CRITERION: "a mean squared error",
-        Is.MODULE: "a linear layer",
-        Is.OPTIMIZER: "plain SGD",
-        Is.LOADER: "two batches",
-    }[kind]
+        return f"{'array ' * (kind is Is.ARRAY)}{recipe['type']} {size}"
+    return _TOLD.get(kind) or repr(recipe["value"])

@@ -10,6 +10,7 @@ from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any
 
 from ..lines import errors
+from ..lines.places import places
 from ..lines.sites import Tree
 from . import values
 
@@ -78,13 +79,8 @@ def missing(error: BaseException) -> bool:
 
 def span(code: CodeType, instruction: int) -> list[int] | None:
     """Line, column, end line and end column of what ``instruction`` computes; None before Python 3.11."""
-    positions = getattr(code, "co_positions", None)
-    if positions is None:
-        return None
-    for number, (line, end_line, column, end_column) in enumerate(positions()):
-        if number == instruction // 2:
-            return None if None in (line, column) else [line, column, end_line, end_column]
-    return None
+    found = places(code).get(instruction)
+    return None if found is None else list(found)
 
 
 def _hollow(frame: FrameType, tree: Tree) -> list[Any]:

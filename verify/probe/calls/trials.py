@@ -8,6 +8,14 @@ import signal
 import time
 
 
+def forked() -> tuple[int, int]:
+    """Fork: in the copy 0 and where to write to, else the copy's number and where to read what it tells."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    os.close(writing if pid else reading)
+    return (pid, reading) if pid else (0, writing)
+
+
 def heard(pid: int, reading: int, until: float) -> bytes:
     """What the copy ``pid`` tells until it ends, or until a time of ``time.monotonic``, when it is ended."""
     text = b""

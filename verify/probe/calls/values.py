@@ -227,14 +227,8 @@ def make(recipe: dict[str, Any], number: int, turn: int) -> Any:
 def told(recipe: dict[str, Any]) -> str:
     """``recipe`` for people."""
     kind = Is(recipe["is"])
-    if kind in (Is.TENSOR, Is.ARRAY):
-        size = "×".join(map(str, recipe["shape"])) or "one number"
-        return f"{'array ' * (kind is Is.ARRAY)}{recipe['type']} {size}"
     if kind is Is.PARTS:
         return f"({', '.join(map(told, recipe['parts']))})"
     if kind in (Is.LOADER, Is.SAMPLES):
         return f"{_TURNS if kind is Is.LOADER else _ITEMS} times {told(recipe['item'])}"
-    return {
-        Is.HOLLOW: "what does nothing", Is.BOOL: "true at every fourth time", Is.FLOAT: "numbers from 0 to 1",
-        Is.TEXT: "a text", Is.TEXTS: "texts", Is.CRITERION: "a mean squared error", Is.MODULE: "a linear layer",
-    }.get(kind) or repr(recipe.get("value"))  # fmt: skip
+    return recipes.told(recipe)

@@ -95,8 +95,8 @@ def _memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 0
 
 
-def _contexts(cuda: Any, requests: Requests) -> tuple[type, type]:
-    """Classes for a device or a stream as a context, and for a stream."""
+def _classes(cuda: Any, requests: Requests) -> None:
+    """Devices and streams as contexts, streams and events."""
 
     class Context:
         """A device or a stream as a context: nothing is switched."""
@@ -115,15 +115,7 @@ def _contexts(cuda: Any, requests: Requests) -> tuple[type, type]:
 
         device_index = 0
         cuda_stream = 0
-
-        def wait_stream(self, stream: Any) -> None:
-            pass
-
-        def wait_event(self, event: Any) -> None:
-            pass
-
-        def synchronize(self) -> None:
-            pass
+        wait_stream = wait_event = synchronize = _nothing
 
         def query(self) -> bool:
             return True
@@ -133,27 +125,17 @@ def _contexts(cuda: Any, requests: Requests) -> tuple[type, type]:
             event.record(self)
             return event
 
-    return Context, Stream
-
-
-def _event(requests: Requests) -> type:
     class Event:
         """A point in time, as the host's clock has it."""
 
-        def __init__(
-            self, enable_timing: Any = False, blocking: Any = False, interprocess: Any = False, **kwargs: Any
-        ) -> None:
+        wait = synchronize = _nothing
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
             requests.note("torch.cuda.Event")
             self._time: Any = None
 
         def record(self, stream: Any = None) -> None:
             self._time = time.perf_counter()
-
-        def wait(self, stream: Any = None) -> None:
-            pass
-
-        def synchronize(self) -> None:
-            pass
 
         def query(self) -> bool:
             return True
@@ -164,29 +146,16 @@ def _event(requests: Requests) -> type:
                 raise RuntimeError("Both events must be recorded before calculating elapsed time.")
             return float(end_event._time - self._time) * 1000.0
 
-    return Event
-
-
-def _classes(cuda: Any, requests: Requests) -> None:
-    base, stream_class = _contexts(cuda, requests)
-    event_class = _event(requests)
-
     def context(name: str) -> Any:
-        return type(name, (base,), {"__module__": "torch.cuda"})
+        return type(name, (Context,), {"__module__": "torch.cuda"})
 
-    cuda.device = context("device")
-    cuda.device_of = context("device_of")
-    cuda.StreamContext = context("StreamContext")
-    cuda.Stream = stream_class
-    cuda.Event = event_class
-    for kind in (stream_class, event_class):
-        kind.__module__, kind.__qualname__ = "torch.cuda", kind.__name__
-
-    def stream(stream: Any = None) -> Any:
-        return cuda.StreamContext(stream)
-
-    replace(cuda, "stream", lambda _original: stream)
+    for name in ("device", "device_of", "StreamContext"):
+        setattr(cuda, name, context(name))
     cuda.nvtx.range = context("range")
+    for kind in (Stream, Event):
+        kind.__module__, kind.__qualname__ = "torch.cuda", kind.__name__
+        setattr(cuda, kind.__name__, kind)
+    replace(cuda, "stream", lambda _original: lambda stream=None: cuda.StreamContext(stream))
 
 
 def _tensor_types(torch: Any, requests: Requests) -> None:
@@ -209,33 +178,22 @@ def _tensor_types(torch: Any, requests: Requests) -> None:
 
 
 def _mixed_precision(torch: Any, requests: Requests) -> None:
-    # torch switches both off by itself where there is no CUDA, with a warning.
-    def autocast(original: Any) -> Any:
-        def construct(self: Any, device_type: Any, *args: Any, **kwargs: Any) -> None:
-            if device_type == "cuda":
-                requests.note("autocast on 'cuda' (switched off)")
-            original(self, device_type, *args, **kwargs)
+    """Note what torch switches off by itself, with a warning, where there is no CUDA."""
 
-        return construct
+    def noted(what: str, device: str) -> Any:
+        """Of a class whose first argument is called ``device``; empty for one that is of CUDA alone."""
 
-    def scaler(original: Any) -> Any:
-        def construct(self: Any, *args: Any, **kwargs: Any) -> None:
-            requests.note("GradScaler (switched off)")
-            original(self, *args, **kwargs)
-
-        return construct
-
-    replace(torch.autocast, "__init__", autocast)
-    replace(torch.cuda.amp.GradScaler, "__init__", scaler)
-    modern = getattr(torch.amp, "GradScaler", None)
-    if modern is not None:
-
-        def scaler_for(original: Any) -> Any:
-            def construct(self: Any, device: Any = "cuda", *args: Any, **kwargs: Any) -> None:
-                if device == "cuda":
-                    requests.note("GradScaler (switched off)")
-                original(self, device, *args, **kwargs)
+        def make(original: Any) -> Any:
+            def construct(self: Any, *args: Any, **kwargs: Any) -> None:
+                if not device or (args[0] if args else kwargs.get(device, "cuda")) == "cuda":
+                    requests.note(f"{what} (switched off)")
+                original(self, *args, **kwargs)
 
             return construct
 
-        replace(modern, "__init__", scaler_for)
+        return make
+
+    replace(torch.autocast, "__init__", noted("autocast on 'cuda'", "device_type"))
+    replace(torch.cuda.amp.GradScaler, "__init__", noted("GradScaler", ""))
+    if hasattr(torch.amp, "GradScaler"):
+        replace(torch.amp.GradScaler, "__init__", noted("GradScaler", "device"))

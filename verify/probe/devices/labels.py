@@ -10,6 +10,8 @@ from __future__ import annotations
 import typing
 from typing import Any
 
+from ..values.tensors import storage
+
 #: The labels of this process, if it has any.
 current: Labels | None = None
 _LOST = (
@@ -57,10 +59,8 @@ class Labels:
         return result
 
     def _key(self, tensor: Any) -> int | None:
-        import torch
-
         try:
-            return int(tensor.untyped_storage()._cdata) if tensor.layout is torch.strided else None
+            return storage(tensor)
         except (RuntimeError, NotImplementedError):
             # Wrappers around tensors have no memory of their own.
             return None

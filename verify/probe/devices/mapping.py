@@ -20,7 +20,6 @@ def install(requests: Requests) -> None:
 
     _tensors(torch, requests)
     _modules(torch, requests)
-    _storages(torch, requests)
     _factories(torch, requests)
     _files(torch, requests)
     _default_device(torch, requests)
@@ -50,6 +49,19 @@ def _register_for_script(original: Any, replacement: Any) -> None:
     operator = _builtins._find_builtin(original)
     if operator is not None:
         _builtins._register_builtin(replacement, operator)
+
+
+def _instead(requests: Requests, what: str, answer: Callable[..., Any]) -> Callable[[Any], Any]:
+    """A wrapper for functions that ask for CUDA and nothing else: ``answer`` takes their place."""
+
+    def make(_original: Any) -> Any:
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            requests.note(what)
+            return answer(*args, **kwargs)
+
+        return wrapper
+
+    return make
 
 
 def _keyword(requests: Requests, what: str) -> Callable[[Any], Any]:
@@ -129,52 +141,25 @@ def _tensors(torch: Any, requests: Requests) -> None:
 
         return convert
 
-    def pin_memory(_original: Any) -> Any:
-        def pin_memory(self: Any, device: Any = None) -> Any:
-            requests.note("Tensor.pin_memory()")
-            return self
-
-        return pin_memory
-
-    def record_stream(_original: Any) -> Any:
-        def record_stream(self: Any, stream: Any) -> Any:
-            requests.note("Tensor.record_stream()")
-
-        return record_stream
-
     tensor = torch.Tensor
     replace(tensor, "to", _moved(requests, "Tensor.to('cuda')", has_torch_function_unary))
     replace(tensor, "cuda", cuda)
     replace(tensor, "type", type_)
-    replace(tensor, "pin_memory", pin_memory)
-    replace(tensor, "record_stream", record_stream)
+    replace(tensor, "pin_memory", _instead(requests, "Tensor.pin_memory()", lambda self, device=None: self))
+    replace(tensor, "record_stream", _instead(requests, "Tensor.record_stream()", lambda self, stream: None))
     for name in _METHODS:
         replace(tensor, name, _keyword(requests, f"Tensor.{name}(device='cuda')"))
 
 
 def _modules(torch: Any, requests: Requests) -> None:
-    def module_cuda(_original: Any) -> Any:
-        def cuda(self: Any, device: Any = None) -> Any:
-            requests.note("Module.cuda()")
-            return self._apply(lambda tensor: tensor.cpu() if requests.labels is None else tensor.cuda())
-
-        return cuda
+    def cuda(self: Any, device: Any = None) -> Any:
+        return self._apply(lambda tensor: tensor.cpu() if requests.labels is None else tensor.cuda())
 
     # Reaches the parameters through Tensor.to, but is itself what scripts say, and refuses an index before that.
     replace(torch.nn.Module, "to", _moved(requests, "Module.to('cuda')", lambda module: False))
-    replace(torch.nn.Module, "cuda", module_cuda)
-
-
-def _storages(torch: Any, requests: Requests) -> None:
-    def stays(_original: Any) -> Any:
-        def cuda(self: Any, *args: Any, **kwargs: Any) -> Any:
-            requests.note("Storage.cuda()")
-            return self
-
-        return cuda
-
+    replace(torch.nn.Module, "cuda", _instead(requests, "Module.cuda()", cuda))
     for storage in (torch.UntypedStorage, torch.TypedStorage):
-        replace(storage, "cuda", stays)
+        replace(storage, "cuda", _instead(requests, "Storage.cuda()", lambda self, *args, **kwargs: self))
 
 
 def _tensor_type(dtype: Any, requests: Requests) -> Any:
@@ -231,19 +216,10 @@ def _default_device(torch: Any, requests: Requests) -> None:
 
     # Both `with torch.device("cuda"):` and torch.set_default_device come here.
     def init(original: Any) -> Any:
-        def enter(self: Any, device: Any) -> None:
-            original(self, requests.device(device, "a default device 'cuda'"))
-
-        return enter
-
-    def set_default_tensor_type(original: Any) -> Any:
-        def set_default_tensor_type(t: Any) -> Any:
-            return original(_tensor_type(t, requests))
-
-        return set_default_tensor_type
+        return lambda self, device: original(self, requests.device(device, "a default device 'cuda'"))
 
     replace(DeviceContext, "__init__", init)
-    replace(torch, "set_default_tensor_type", set_default_tensor_type)
+    replace(torch, "set_default_tensor_type", lambda original: lambda t: original(_tensor_type(t, requests)))
 
 
 def _generators(torch: Any, requests: Requests) -> None:
@@ -283,11 +259,7 @@ def _distributed(torch: Any, requests: Requests) -> None:
         return device is not None and requests.device(device, "init_process_group(device_id='cuda')") == "cpu"
 
     def barrier(original: Any) -> Any:
-        def barrier(*args: Any, **kwargs: Any) -> Any:
-            kwargs.pop("device_ids", None)
-            return original(*args, **kwargs)
-
-        return barrier
+        return lambda *args, device_ids=None, **kwargs: original(*args, **kwargs)
 
     def init(original: Any) -> Any:
         def construct(
@@ -299,20 +271,16 @@ def _distributed(torch: Any, requests: Requests) -> None:
 
         return construct
 
-    def convert(_original: Any) -> Any:
-        def convert_sync_batchnorm(module: Any, process_group: Any = None) -> Any:
-            requests.note("SyncBatchNorm.convert_sync_batchnorm()")
-            return module
-
-        return convert_sync_batchnorm
-
     for name, make in (("init_process_group", without_nccl), ("new_group", without_nccl), ("barrier", barrier)):
         replace(distributed_c10d, name, make)
         setattr(torch.distributed, name, getattr(distributed_c10d, name))
     replace(DistributedDataParallel, "__init__", init)
-    replace(torch.nn.SyncBatchNorm, "convert_sync_batchnorm", convert)
     # Needs a GPU in training; BatchNorm takes its place, which normalizes over one process instead of over all.
-    torch.nn.SyncBatchNorm.convert_sync_batchnorm = staticmethod(torch.nn.SyncBatchNorm.convert_sync_batchnorm)
+    synchronized, name = torch.nn.SyncBatchNorm, "convert_sync_batchnorm"
+    replace(
+        synchronized, name, _instead(requests, f"SyncBatchNorm.{name}()", lambda module, process_group=None: module)
+    )
+    synchronized.convert_sync_batchnorm = staticmethod(synchronized.convert_sync_batchnorm)
 
 
 def _backend(value: Any, requests: Requests) -> Any:

@@ -86,7 +86,7 @@ class Doctor:
         self._inside: Any = None
         self._flow: Any = None
         self._writes: Any = None
-        self._places: Any = None
+        self._modes: list[Any] = []
         self._named: dict[int, str] = {}
         self._late = False
         self._nodes = 0
@@ -103,22 +103,27 @@ class Doctor:
         if self._plan.get("writes"):
             from .writes import Writes
 
-            self._writes = Writes(self._tree)
-            tensors.own_modes += 1
-            self._writes.__enter__()
+            self._writes = self._entered(Writes(self._tree))
         if self._plan.get("flow") is not None:
             from .flow import Flow
 
-            self._flow = Flow(self._tree)
-            self._flow.__enter__()
+            self._flow = self._entered(Flow(self._tree))
         if self._plan.get("devices"):
             from .places import Places
 
-            self._places = Places(self._tree, lambda event: self._write({"event": "diagnosis", **event}))
-            tensors.own_modes += 1
-            self._places.__enter__()
+            self._entered(Places(self._tree, self._tell))
         if self._plan.get("pace"):
             self._pace.install()
+
+    def _entered(self, mode: Any) -> Any:
+        """``mode`` of torch's, entered until the end."""
+        tensors.own_modes += hasattr(mode, "__torch_dispatch__")
+        mode.__enter__()
+        self._modes.append(mode)
+        return mode
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        self._write({"event": "diagnosis", **event})
 
     def remove(self) -> None:
         """Leave torch as it was; of a doctor without a plan."""
@@ -140,11 +145,11 @@ class Doctor:
             self._rows.append([site, fresh, again])
         event = self._holdings.before(call, self._walks.count, self._living(), site)
         if event is not None:
-            self._write({"event": "diagnosis", **event})
+            self._tell(event)
         if self._plan.get("picture") and event is not None:
             self._draw("step", roots(call.outputs), self._tree.frames(call.frame))
         if self._flow is not None and not call.grad:
-            self._write({"event": "diagnosis", **self._flow.event(call.outputs, self._named), "loss": site})
+            self._tell({**self._flow.event(call.outputs, self._named), "loss": site})
 
     def after(self, call: Call, site: Any) -> None:
         """A backward is over, or has raised."""
@@ -169,9 +174,7 @@ class Doctor:
         if not self._called:
             number = found["number"]
             self._called = self._names(self._tree.frames(call.frame), number)
-        self._write(
-            {"event": "diagnosis", "what": "second", "site": site, "names": self._called, "same": same, **found}
-        )
+        self._tell({"what": "second", "site": site, "names": self._called, "same": same, **found})
         cause, consumer = found["number"], found["user"]
         places = {cause: "cause"} if consumer is None else {cause: "cause", consumer: "consumer"}
         self._draw("second", roots(call.outputs), self._tree.frames(call.frame), places, {cause: self._called})
@@ -182,16 +185,16 @@ class Doctor:
             by = None if self._writes is None or tensor is None else self._writes.after(tensor, hit["expected"])
             hit["changed"], hit["by"] = (None, "") if by is None else (by.site, by.operation)
             hit["through"] = [] if by is None else by.through
-            hit["names"] = [] if tensor is None else self._sharing(tensor, call.frame)
+            frames = self._tree.frames(call.frame)
+            hit["names"] = [] if tensor is None else names.sharing(tensor, self._tree, frames)
             if by is not None and by.name and by.site is not None and not hit["names"]:
                 hit["names"] = [{"name": by.name, "function": by.site[2]}]
             hits.append(hit)
         if hits:
-            self._write({"event": "diagnosis", "what": "inplace", "site": site, "hits": hits})
+            self._tell({"what": "inplace", "site": site, "hits": hits})
             number = hits[0]["number"]
-            names = {number: hits[0]["names"]} if hits[0]["names"] else {}
-            frames = self._tree.frames(call.frame)
-            self._draw("inplace", roots(call.outputs), frames, {number: "saved by"}, names)
+            carriers = {number: hits[0]["names"]} if hits[0]["names"] else {}
+            self._draw("inplace", roots(call.outputs), self._tree.frames(call.frame), {number: "saved by"}, carriers)
 
     def _grown(self, frames: list[FrameType]) -> None:
         """Graphs pile up, seen from ``frames``."""
@@ -205,18 +208,7 @@ class Doctor:
         roles: dict[int, str] | None = None,
         names: dict[int, list[dict[str, str]]] | None = None,
     ) -> None:
-        self._write({"event": "diagnosis", **self._picture.event(purpose, nodes, frames, roles, names)})
-
-    def _sharing(self, tensor: Any, frame: FrameType | None) -> list[dict[str, str]]:
-        """The names of the tensors that share memory with ``tensor``."""
-        import torch
-
-        key = tensor.untyped_storage()._cdata
-
-        def shares(value: Any) -> bool:
-            return value.layout is torch.strided and value.untyped_storage()._cdata == key
-
-        return names.names(shares, self._tree, self._tree.frames(frame))
+        self._tell(self._picture.event(purpose, nodes, frames, roles, names))
 
     def _making(self, frame: FrameType) -> None:
         """A node is about to be made: of the one that uses the stale graph again, the carrier has its name now."""
@@ -243,8 +235,7 @@ class Doctor:
                 self._near(frame)
             return
         self._full = True
-        found = self._holdings.everything(self._living(), self._tree.site(frame))
-        self._write({"event": "diagnosis", **found, "what": "exhausted"})
+        self._tell({**self._holdings.everything(self._living(), self._tree.site(frame)), "what": "exhausted"})
         self._draw("memory", roots(live_tensors()), self._tree.frames(frame))
         self._write(self._growth.census(self._tree.frames(frame)))
 
@@ -254,7 +245,7 @@ class Doctor:
         if tuple(site or ()) in self._told or len(self._told) >= _MOST_NEAR:
             return
         self._told.add(tuple(site or ()))
-        self._write({"event": "diagnosis", **self._holdings.everything(self._living(), site), "what": "near"})
+        self._tell({**self._holdings.everything(self._living(), site), "what": "near"})
 
     def _names(self, frames: list[FrameType], number: int | None = None) -> list[dict[str, str]]:
         wanted = self._plan.get("number") if number is None else number
@@ -297,7 +288,7 @@ class Doctor:
             return
         from ..graph.steps import parameters
 
-        living = [optimizer for _, optimizer in self._optimizers.living()]
+        living = self._living()
         for number, place, name in self._plan["flow"]:
             if number < len(living):
                 held = parameters(living[number])
@@ -313,27 +304,21 @@ class Doctor:
     def failed(self, error: BaseException, site: Any) -> None:
         """The program dies of ``error``."""
         if errors.kind(error) == "memory":
-            found = self._holdings.everything(self._living(), site)
-            self._write({"event": "diagnosis", **found, "what": "exhausted"})
+            self._tell({**self._holdings.everything(self._living(), site), "what": "exhausted"})
             self._draw("memory", roots(live_tensors()), [])
 
     def end(self, frames: list[FrameType]) -> None:
         """The process ends here; ``frames`` are the user's, innermost first."""
         self._pace.remove()
-        if self._writes is not None:
-            self._writes.__exit__(None, None, None)
-            tensors.own_modes -= 1
-        if self._places is not None:
-            self._places.__exit__(None, None, None)
-            tensors.own_modes -= 1
-        if self._flow is not None:
-            self._flow.__exit__(None, None, None)
-        self._write({"event": "diagnosis", **self._learning.event(frames, self._walks.leaves)})
+        for mode in reversed(self._modes):
+            mode.__exit__(None, None, None)
+            tensors.own_modes -= hasattr(mode, "__torch_dispatch__")
+        self._tell(self._learning.event(frames, self._walks.leaves))
         if self._steps:
             self._stores.look(self._steps, frames)
-            self._write({"event": "diagnosis", **self._stores.event()})
-        self._write({"event": "diagnosis", **self._pace.event()})
-        self._write({"event": "diagnosis", "what": "walks", "backwards": self._rows})
+            self._tell(self._stores.event())
+        self._tell(self._pace.event())
+        self._tell({"what": "walks", "backwards": self._rows})
 
 
 def resident() -> int:

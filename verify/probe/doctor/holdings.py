@@ -8,6 +8,7 @@ from ..graph import origins
 from ..graph.backward import Call
 from ..graph.nodes import live_tensors, reached, roots
 from ..graph.steps import parameters
+from ..values.tensors import storage
 from .walks import saved_names
 
 _MOST = 12
@@ -31,15 +32,15 @@ class Holdings:
 
     def look(self, nodes: list[Any], optimizers: list[Any], site: Any) -> dict[str, Any]:
         """What the graphs behind ``nodes`` hold, by line, in bytes; and parameters, gradients, states."""
-        fixed = {_key(p) for optimizer in optimizers for p in parameters(optimizer)}
+        fixed = {storage(p) for optimizer in optimizers for p in parameters(optimizer)}
         rows: dict[tuple[Any, ...], int] = {}
         found = reached(nodes)
         # What an operation saved of a parameter counts as the parameter's.
-        known = fixed | {_key(node.variable) for node in found if hasattr(node, "variable")}
+        known = fixed | {storage(node.variable) for node in found if hasattr(node, "variable")}
         for node in found:
             line = tuple(origins.site(node) or ())
             for tensor in _saved(node):
-                key = _key(tensor)
+                key = storage(tensor)
                 if key not in known:
                     known.add(key)
                     rows[line] = rows.get(line, 0) + tensor.untyped_storage().nbytes()
@@ -74,10 +75,6 @@ def training(optimizers: list[Any]) -> dict[str, int]:
         "gradients": sum(p.grad.untyped_storage().nbytes() for p in held if p.grad is not None),
         "state": sum(value.untyped_storage().nbytes() for value in states),
     }
-
-
-def _key(tensor: Any) -> int:
-    return int(tensor.untyped_storage()._cdata)
 
 
 def _saved(node: Any) -> list[Any]:

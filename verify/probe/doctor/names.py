@@ -11,6 +11,7 @@ from typing import Any
 
 from ..graph.holders import own_class, variables
 from ..lines.sites import Tree
+from ..values.tensors import storage
 
 _SECONDS = 2.0
 _MOST = 4
@@ -33,6 +34,12 @@ def names(wanted: typing.Callable[[Any], bool], tree: Tree, frames: list[types.F
             if len(found) >= _MOST:
                 break
     return found
+
+
+def sharing(tensor: Any, tree: Tree, frames: list[types.FrameType]) -> list[dict[str, str]]:
+    """The same of the tensors that share memory with ``tensor``."""
+    key = storage(tensor)
+    return names(lambda value: key is not None and storage(value) == key, tree, frames)
 
 
 def typed(name: str) -> str:

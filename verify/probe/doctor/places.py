@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..devices import labels as known
 from ..lines.sites import Tree
+from ..values.tensors import storage
 from . import names
 
 #: Operations that take no tensors of two devices but for single numbers. Of others it is not said.
@@ -64,9 +65,9 @@ class Places(TorchDispatchMode):
         from torch.multiprocessing.reductions import StorageWeakRef
 
         labels = known.current
-        old = {_key(tensor) for tensor in inputs}
+        old = set(map(storage, inputs))
         for tensor in _tensors([result]):
-            key = _key(tensor)
+            key = storage(tensor)
             if key is None or key in old:
                 continue
             if labels is not None:
@@ -96,28 +97,17 @@ class Places(TorchDispatchMode):
                         {
                             "argument": argument,
                             "device": self._place(tensor),
-                            "born": self._born.get(_key(tensor) or 0, (None, None))[0],
-                            "names": self._named(tensor, frames),
+                            "born": self._born.get(storage(tensor) or 0, (None, None))[0],
+                            "names": names.sharing(tensor, self._tree, frames),
                             "near": self._near(self._place(tensor), frames),
                         }
                     )
         operation = func._schema.name.rpartition("::")[2]
         self._write({"what": "mixed", "site": self._tree.site(frame), "operation": operation, "operands": operands})
 
-    def _named(self, tensor: Any, frames: list[FrameType]) -> list[dict[str, str]]:
-        key = _key(tensor)
-        return names.names(lambda value: key is not None and _key(value) == key, self._tree, frames)
-
     def _near(self, place: str, frames: list[FrameType]) -> list[dict[str, str]]:
         """What else is at ``place`` and has a name where it happens."""
         return names.names(lambda value: self._place(value) == place and value.dim() > 0, self._tree, frames[:1])[:1]
-
-
-def _key(tensor: Any) -> int | None:
-    import torch
-
-    # Tensors without memory (meta) have storages too; others of odd layouts have none.
-    return int(tensor.untyped_storage()._cdata) if tensor.layout is torch.strided else None
 
 
 def _tensors(values: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..graph import origins
 from ..graph.backward import Call
-from ..graph.nodes import roots
+from ..graph.nodes import behind, roots
 
 _MARK = __name__ + ".walked"
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
@@ -152,35 +152,26 @@ class Walks:
 
     def _empty(self, node: Any) -> bool:
         """Whether what ``node``, or a node behind it that was freed with it, had saved is gone."""
-        stack, seen = [node], {node}
-        while stack:
-            each = stack.pop()
-            if any("been freed" in str(error) for _, error in _errors(each)):
-                return True
-            for child, _ in each.next_functions:
-                mark = None if child is None or type(child) is self._accumulate else child.metadata.get(_MARK)
-                if mark is not None and mark.freed and child not in seen:
-                    seen.add(child)
-                    stack.append(child)
-        return False
+
+        def freed(child: Any) -> bool:
+            mark = None if type(child) is self._accumulate else child.metadata.get(_MARK)
+            return mark is not None and mark.freed
+
+        errors = (error for each in behind([node], freed) for _, error in _errors(each))
+        return any("been freed" in str(error) for error in errors)
 
     def changed(self, call: Call, site: Any) -> list[tuple[dict[str, Any], Any]]:
         """The saved tensors that were changed in place since, each with what is left of it, in the order of reading."""
         found: list[tuple[dict[str, Any], Any]] = []
-        stack = roots(call.outputs)
-        seen = set(stack)
-        while stack and len(found) < _MOST_HITS:
-            node = stack.pop()
+        for node in behind(roots(call.outputs)):
             for name, error in _errors(node):
                 match = _VERSIONS.search(str(error))
                 if match is not None and (raw := getattr(node, "_raw" + name, None)) is not None:
                     hit = self._hit(node, name, match)
                     hit["old"] = hit["number"] < self._earlier.get(tuple(site or ()), 0)
                     found.append((hit, getattr(raw, "data", None)))
-            for child, _ in node.next_functions:
-                if child is not None and type(child) is not self._accumulate and child not in seen:
-                    seen.add(child)
-                    stack.append(child)
+            if len(found) >= _MOST_HITS:
+                break
         return found
 
     def _hit(self, node: Any, name: str, match: Any) -> dict[str, Any]:

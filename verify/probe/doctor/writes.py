@@ -10,6 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..lines.sites import Tree
+from ..values import tensors
 
 _MOST = 200_000
 #: Lines that are told of, from the write outward.
@@ -70,7 +71,6 @@ class Writes(TorchDispatchMode):
 def _called(storage: int, frames: list[FrameType]) -> str:
     """The variable of the innermost of ``frames`` that has this storage; it may be gone when the error comes."""
     for name, value in list(frames[0].f_locals.items()) if frames else []:
-        strided = isinstance(value, torch.Tensor) and value.layout is torch.strided
-        if strided and int(value.untyped_storage()._cdata) == storage:
+        if isinstance(value, torch.Tensor) and tensors.storage(value) == storage:
             return name
     return ""

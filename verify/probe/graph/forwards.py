@@ -7,6 +7,7 @@ hook takes from its middle: as long as nothing is used of a site, all nodes of i
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import threading
@@ -15,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from ..values.tensors import watchable
-from .nodes import FORWARD
+from .nodes import FORWARD, behind
 
 _DEEPEST = 4
 _MOST_OUTPUTS = 64
@@ -246,17 +247,11 @@ def _nodes(output: Any) -> Iterator[Any]:
 def _inside(ends: list[Any], began: int) -> Iterator[Any]:
     """``ends`` and the nodes before them that were made since ``began`` was the next number, each once; not all of
     very many."""
-    seen = set(ends)
-    stack = list(ends)
-    yield from ends
-    while stack and len(seen) < _MOST_INSIDE:
-        for node, _ in stack.pop().next_functions:
-            if node is None or node in seen or not hasattr(node, "_sequence_nr"):
-                continue
-            if began <= node._sequence_nr() < _NO_ORDER:
-                seen.add(node)
-                stack.append(node)
-                yield node
+
+    def since(node: Any) -> bool:
+        return hasattr(node, "_sequence_nr") and began <= node._sequence_nr() < _NO_ORDER
+
+    return itertools.islice(behind(ends, since), _MOST_INSIDE)
 
 
 def tensors_in(output: Any) -> Iterator[Any]:

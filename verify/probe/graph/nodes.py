@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import sys
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 # Named after this module: `codemod verify` may run a script that calls verify.watch, a second copy of this one.
@@ -174,16 +174,22 @@ def roots(outputs: Iterable[Any]) -> list[Any]:
     return found
 
 
-def reached(nodes: Iterable[Any]) -> set[Any]:
-    """``nodes`` and every node behind them."""
+def behind(nodes: Iterable[Any], follow: Callable[[Any], bool] = lambda node: True) -> Iterator[Any]:
+    """``nodes`` and every node behind them, each once, where ``follow`` does not end the way."""
     stack = list(nodes)
     seen = set(stack)
     while stack:
-        for child, _ in stack.pop().next_functions:
-            if child is not None and child not in seen:
+        node = stack.pop()
+        yield node
+        for child, _ in node.next_functions:
+            if child is not None and child not in seen and follow(child):
                 seen.add(child)
                 stack.append(child)
-    return seen
+
+
+def reached(nodes: Iterable[Any]) -> set[Any]:
+    """``nodes`` and every node behind them."""
+    return set(behind(nodes))
 
 
 def live_tensors() -> list[Any]:

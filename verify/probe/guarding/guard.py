@@ -72,6 +72,12 @@ class Part:
         self.note(error)
         return True
 
+    def attempt(self, action: Callable[[], object]) -> None:
+        """Do this as long as the part is on."""
+        if self.on:
+            with self:
+                action()
+
     def around(self, function: Callable[..., None]) -> Callable[..., None]:
         """``function`` as one part, in which to enter others costs little."""
 

@@ -7,6 +7,7 @@ downloaded.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -31,26 +32,6 @@ def install(config: dict[str, Any], write: Write, see: Callable[..., None] | Non
 
         files.install(config, write)
 
-    def define_operators() -> None:
-        from . import vision
-
-        vision.define_operators(write)
-
-    def patch() -> None:
-        from . import vision
-
-        vision.patch(config["records"], write)
-
-    def pass_over() -> None:
-        from . import transforms
-
-        transforms.patch(write, see)
-
-    def keep_states() -> None:
-        from . import states
-
-        states.patch(write, see)
-
     if config.get("arguments"):
         from . import arguments
 
@@ -62,9 +43,18 @@ def install(config: dict[str, Any], write: Write, see: Callable[..., None] | Non
             config.get("modules") or [], config.get("folders") or [], write, see, config.get("people") or []
         )
     if config.get("states"):
-        when_imported("torch", keep_states)
-    when_imported("torchvision.extension", define_operators)
+        _once_imported("torch", "states", "patch", write, see)
+    _once_imported("torchvision.extension", "vision", "define_operators", write)
     if config.get("transforms"):
-        when_imported("torchvision.transforms", pass_over)
+        _once_imported("torchvision.transforms", "transforms", "patch", write, see)
     if config.get("data", True):
-        when_imported("torchvision.datasets", patch)
+        _once_imported("torchvision.datasets", "vision", "patch", config["records"], write)
+
+
+def _once_imported(library: str, module: str, function: str, *arguments: Any) -> None:
+    """Call the ``function`` of our ``module`` when the program has imported ``library``."""
+
+    def call() -> None:
+        getattr(importlib.import_module(f"{__name__}.{module}"), function)(*arguments)
+
+    when_imported(library, call)

@@ -64,32 +64,28 @@ class Readings:
         event.update(site=None, call=0, time=0.0, losses=[], rng="", retain=call.retain, create=call.create)
         event.update(grad=call.grad, nodes=0, live=0, seconds=0.0, bytes=0, peak=0, error=None)
         call.notes = event
-        part = self._part("backward")
-        if part.on:
-            with part:
-                site = self._tree.site(call.frame)
-                place = key(site)
-                count = self._sites[place] = self._sites.get(place, 0) + 1
-                event.update(site=site, call=count)
-                event.update(losses=[loss(output) for output in call.outputs if hasattr(output, "numel")])
+        self._part("backward").attempt(lambda: self._describe(call, event))
         if not self._steps.total:
             # From the first step on, steps tell.
             self._draw(event)
         self.look(event)
-        part = self._part("the graph")
-        if part.on:
-            with part:
-                event.update(nodes=self._graph.walk(call.outputs))
+        self._part("the graph").attempt(lambda: event.update(nodes=self._graph.walk(call.outputs)))
+
+    def _describe(self, call: Call, event: dict[str, Any]) -> None:
+        site = self._tree.site(call.frame)
+        place = key(site)
+        count = self._sites[place] = self._sites.get(place, 0) + 1
+        event.update(site=site, call=count)
+        event.update(losses=[loss(output) for output in call.outputs if hasattr(output, "numel")])
 
     # A step.
 
     def begun(self, optimizer: Any, index: int) -> None:
         """A step begins."""
         self._gradients.pop(index, None)
-        part = self._part("the gradients")
-        if part.on and self._params:
-            with part:
-                self._gradients[index] = self._state.begun(optimizer, index)
+        if self._params:
+            told = self._gradients
+            self._part("the gradients").attempt(lambda: told.update({index: self._state.begun(optimizer, index)}))
 
     def stepped(self, optimizer: Any, index: int) -> dict[str, Any]:
         """What there is to tell of a step that has been made; in it copies that are to be read."""
@@ -97,69 +93,51 @@ class Readings:
         self.look(event)
         if not self._params:
             return event
-        part = self._part("the parameters")
-        if part.on:
-            with part:
-                event.update(params=self._copies.take(parameters(optimizer)))
-        part = self._part("learning rates")
-        if part.on:
-            with part:
-                event.update(grads=self._gradients.pop(index, None), rates=self._state.rates(optimizer, index))
-        part = self._part("the buffers")
-        if part.on:
-            with part:
-                event.update(buffers=self._state.buffers())
+        state, grads = self._state, self._gradients
+        self._part("the parameters").attempt(lambda: event.update(params=self._copies.take(parameters(optimizer))))
+        self._part("learning rates").attempt(
+            lambda: event.update(grads=grads.pop(index, None), rates=state.rates(optimizer, index))
+        )
+        self._part("the buffers").attempt(lambda: event.update(buffers=state.buffers()))
         self.wait(event, self._steps.total)
         self._draw(event)
         return event
 
     def look(self, event: dict[str, Any]) -> None:
         """Add memory and live nodes."""
-        part = self._part("memory")
-        if part.on:
-            with part:
-                used, peak = self.memory.look()
-                event.update(bytes=used, peak=peak, live=self._graph.live())
+        measured = ("bytes", "peak")
+        self._part("memory").attempt(
+            lambda: event.update(zip(measured, self.memory.look()), live=self._graph.live())  # noqa: B905 - Python 3.8
+        )
 
     def wait(self, event: dict[str, Any], count: int) -> None:
         """Add the gradients that no step has taken yet."""
-        part = self._part("the gradients")
-        if part.on and self._params:
-            with part:
-                waiting = self._state.waiting_at(count)
-                if waiting:
-                    event.update(waiting=waiting)
+        if self._params:
+            self._part("the gradients").attempt(lambda: event.update(self._state.waiting_at(count)))
 
     def _draw(self, event: dict[str, Any]) -> None:
-        part = self._part("the random generators")
-        if part.on and not self._shapes:
-            with part:
-                event.update(rng=generators())
+        if not self._shapes:
+            self._part("the random generators").attempt(lambda: event.update(rng=generators()))
 
     def cut(self, frame: FrameType | None) -> None:
         """A unit of the run is over: a step, or a backward where nothing steps."""
-        part = self._part("the graph")
-        if part.on:
-            with part:
-                self.growth.cut(frame)
+        self._part("the graph").attempt(lambda: self.growth.cut(frame))
 
     # What modules and functions return.
 
     def returned(self, module: Any, output: Any, site: Any, used: int) -> None:
         """Write what a root module returned."""
-        part = self._part("outputs")
-        if part.on and self._params:
-            with part:
-                event = self._state.returned(module, output, site, used)
-                if event is not None:
-                    self._write(event)
+        if self._params:
+            self._part("outputs").attempt(lambda: self._tell(self._state.returned(module, output, site, used)))
 
     def came_back(self, number: int, site: list[Any], call: int, values: Any, known: tuple[Any, ...]) -> None:
         """Write what a function returned that was called at the end."""
         with self._part("outputs"):
-            event = self._state.came_back(number, site, call, values, known)
-            if event is not None:
-                self._write(event)
+            self._tell(self._state.came_back(number, site, call, values, known))
+
+    def _tell(self, event: dict[str, Any] | None) -> None:
+        if event is not None:
+            self._write(event)
 
     # The end.
 

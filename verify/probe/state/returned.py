@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
+from ..graph.nodes import behind
 from ..values.digests import Parameters
 from ..values.tensors import hasher
 
@@ -179,16 +180,8 @@ def structure(outputs: list[Any]) -> str:
 
 def _leaves(nodes: list[Any]) -> list[Any]:
     """The tensors that the graphs of ``nodes`` end in, always in the same order."""
-    order: list[Any] = []
-    seen: set[Any] = set()
-    stack = list(nodes)
-    while stack:
-        node = stack.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        leaf = getattr(node, "variable", None)
-        if leaf is not None and not any(leaf is each for each in order):
-            order.append(leaf)
-        stack.extend(child for child, _ in node.next_functions)
-    return order
+    order: dict[int, Any] = {}
+    for leaf in (getattr(node, "variable", None) for node in behind(dict.fromkeys(nodes))):
+        if leaf is not None:
+            order.setdefault(id(leaf), leaf)
+    return list(order.values())

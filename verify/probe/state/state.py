@@ -57,10 +57,8 @@ class State:
         known = [(tensor.shape, tensor.dtype) for tensor in tensors]
         if self._told.get(str(index)) != known:
             self._told[str(index)] = known
-            shapes = _shapes(tensors)
-            initial = self._reader.read(tensors)
-            event = {"event": "tensors", "of": index, "names": self._names(optimizer, tensors), "initial": initial}
-            event.update(shapes=[list(shape) for shape, _ in shapes], types=[kind for _, kind in shapes])
+            event = {"event": "tensors", "of": index, "names": self._names(optimizer, tensors), **_described(tensors)}
+            event["initial"] = self._reader.read(tensors)
             event["made"] = [number for number, each in self._optimizers.living() if each is optimizer]
             self._write(event)
         return self._gradients(tensors)
@@ -78,9 +76,10 @@ class State:
                 found.append(entry)
         return found
 
-    def waiting_at(self, count: int) -> list[dict[str, Any]]:
-        """The same now and then: after backward or step number ``count``."""
-        return self.waiting() if count & (count - 1) == 0 or count % 16 == 0 else []
+    def waiting_at(self, count: int) -> dict[str, Any]:
+        """The same now and then, as the field of an event: after backward or step number ``count``."""
+        now_and_then = count & (count - 1) == 0 or count % 16 == 0
+        return {"waiting": found} if now_and_then and (found := self.waiting()) else {}
 
     def rates(self, optimizer: Any, index: int) -> Any:
         """What schedulers change of ``optimizer``; None where that is as it was at its last step."""
@@ -124,10 +123,7 @@ class State:
             return None
         if self._told.get("buffers") != names:
             self._told["buffers"] = names
-            shapes = _shapes(tensors)
-            event: dict[str, Any] = {"event": "tensors", "of": "buffers", "names": names}
-            event.update(shapes=[list(shape) for shape, _ in shapes], types=[kind for _, kind in shapes])
-            self._write(event)
+            self._write({"event": "tensors", "of": "buffers", "names": names, **_described(tensors)})
         return self._copies.take(tensors)
 
     def _buffers(self) -> Iterator[tuple[str, Any]]:
@@ -207,9 +203,8 @@ class State:
         ``values``) and was given; ``known`` as :func:`verify.probe.state.returned.before` said of that."""
         result, *given = values
         found = returned.after(result, tuple(given), known, self._reader)
-        return None if found is None else {
-            "event": "output", "site": site, "line": _DRIVEN + number, "call": call, **found
-        }  # fmt: skip
+        about = {"event": "output", "site": site, "line": _DRIVEN + number, "call": call}
+        return None if found is None else {**about, **found}
 
     def _note_precision(self, output: Any) -> None:
         """Tell once that modules compute in half precision, which rounds more than any parameter shows."""
@@ -237,5 +232,6 @@ class State:
         return event
 
 
-def _shapes(tensors: list[Any]) -> list[tuple[tuple[int, ...], str]]:
-    return [(tuple(tensor.shape), str(tensor.dtype).rpartition(".")[2]) for tensor in tensors]
+def _described(tensors: list[Any]) -> dict[str, Any]:
+    kinds = [str(tensor.dtype).rpartition(".")[2] for tensor in tensors]
+    return {"shapes": [list(tensor.shape) for tensor in tensors], "types": kinds}

@@ -83,6 +83,16 @@ def content(tensor: Any) -> Any:
     return buffer
 
 
+def storage(tensor: Any) -> int | None:
+    """What tells the storage of ``tensor`` from others that are alive; None for layouts that have none.
+
+    Tensors without memory (meta) have storages too.
+    """
+    import torch
+
+    return int(tensor.untyped_storage()._cdata) if tensor.layout is torch.strided else None
+
+
 def hasher() -> Any:
     """What digests are made with; their first 16 hexadecimal digits are kept.
 
