@@ -267,9 +267,7 @@ class _Examination:
             where = f" at {first.record.error_site}" if first.record.error_site is not None else ""
             reason = f"the program stops{where} with {other.type}, which is not a fault that the doctor knows"
             return replace(diagnosis, reason=reason, advice=self._advice(first), traceback=first.record.traceback)
-        if first.outcome in (Outcome.OK, Outcome.RAISED) and (diagnosis.backwards or diagnosis.faults):
-            return diagnosis
-        if diagnosis.faults:
+        if diagnosis.faults or (diagnosis.backwards and first.outcome in (Outcome.OK, Outcome.RAISED)):
             return diagnosis
         said = first.record.traceback or first.output[-1500:]
         return replace(diagnosis, reason=_reason(first), advice=self._advice(first), traceback=said)

@@ -183,7 +183,8 @@ class Text:
     def bare(self, value: ast.expr) -> str:
         """The source of ``value``, in parentheses where a method call needs them."""
         code = self.segment(value)
-        return code if isinstance(value, (*PRIMARY, ast.Tuple, ast.GeneratorExp)) else f"({code})"
+        own = isinstance(value, (ast.Tuple, ast.GeneratorExp)) and code[0] + code[-1] == "()"
+        return code if own or isinstance(value, PRIMARY) else f"({code})"
 
     def replaced_all(self, pairs: Iterable[tuple[ast.AST, str]]) -> dict[str, str]:
         """The same for several nodes that do not contain each other."""

@@ -7,14 +7,10 @@ import re
 from collections.abc import Mapping
 
 from codemods.source.secrets import has_secret_name, looks_secret
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
+from codemods.terms.words import words
 
 #: Of the system, Python and its environments, launchers, offline stores, certificates.
-_NAMES = _words(
+_NAMES = words(
     """
     PATH HOME USER LOGNAME SHELL TERM LANG LANGUAGE TZ TZDIR TMPDIR TEMP TMP HOSTNAME
     VIRTUAL_ENV CONDA_PREFIX CONDA_DEFAULT_ENV PYENV_ROOT PYENV_VERSION
@@ -27,7 +23,7 @@ _NAMES = _words(
     """
 )
 #: Of these, what says who and where this is, besides paths.
-_OF_HERE = _words("PATH USER LOGNAME HOSTNAME TERM CONDA_DEFAULT_ENV PYENV_VERSION")
+_OF_HERE = words("PATH USER LOGNAME HOSTNAME TERM CONDA_DEFAULT_ENV PYENV_VERSION")
 #: Of locales, Python, torch and the libraries under it that compute.
 _FAMILIES = re.compile(
     r"PYTHON\w*|(LC|TORCH|PYTORCH|TORCHINDUCTOR|TORCHDYNAMO|TRITON|ATEN|TRANSFORMERS|CUDA|CUDNN|CUBLAS|CUBLASLT|NVIDIA"

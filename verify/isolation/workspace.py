@@ -308,29 +308,3 @@ def _describe(mode: str, got: Mapping[str, bool], *, network: bool) -> str:
     kept = "with network" if network else "the network could not be cut off"
     reach = "no network" if got.get("network") else kept
     return f"{what}, {reach}"
-
-
-def execute(
-    command: Sequence[str],
-    *,
-    root: Path,
-    cwd: Path,
-    changed: Mapping[str, bytes],
-    environment: Mapping[str, str],
-    shared: Path,
-    limits: Limits,
-    view: View = _NOTHING,
-    mode: Mode = "auto",
-) -> Execution:
-    """Execute ``command`` once in a workspace of its own; see :meth:`Workspace.execute`.
-
-    A ``mode`` that cannot be had ends NOT_STARTED. A ``command`` that names files of the tree by absolute path needs to
-    know where the tree is seen: keep a :class:`Workspace` then, and ask it.
-    """
-    try:
-        with Workspace(root, mode=mode) as workspace:
-            return workspace.execute(
-                command, cwd=cwd, changed=changed, environment=environment, shared=shared, limits=limits, view=view
-            )
-    except Unavailable as error:
-        return Execution(Ending.NOT_STARTED, notes=(str(error),))

@@ -125,7 +125,7 @@ def drive(path: str, name: str, trees: Mapping[str, ast.AST], lines: Iterable[in
     function = next((each for known, each in functions(trees[path]) if known == name), None)
     own = {} if function is None else hints(function, trees)
     owner, _, last = name.rpartition(".")
-    kind = getattr(function, "decorator_list", ()) if function is not None else ()
+    kind = getattr(function, "decorator_list", ())
     bound = bool(owner) and not any(getattr(each, "id", "") in ("staticmethod", "classmethod") for each in kind)
     if bound and own:
         del own[next(iter(own))]
@@ -165,8 +165,8 @@ def training(tree: ast.AST, name: str) -> Iterator[int]:
     """The lines of the loops of the function ``name`` that could go on for ever: those that train, and ``while``."""
     for known, function in functions(tree):
         for node in ast.walk(function) if known == name else ():
-            trains = isinstance(node, ast.For) and any(method_call(each, *_TRAINS) for each in ast.walk(node))
-            if trains or isinstance(node, ast.While):
+            trains = any(method_call(each, *_TRAINS) for each in ast.walk(node))
+            if isinstance(node, ast.While) or (isinstance(node, ast.For) and trains):
                 yield node.lineno
 
 

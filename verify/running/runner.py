@@ -348,10 +348,4 @@ def _outcome(execution: Execution, records: tuple[Record, ...]) -> Outcome:
         if any(record.error for record in records) or (execution.status != 0 and not ends & STOPPED):
             return Outcome.RAISED
         return Outcome.TIMEOUT if "watchdog" in ends else Outcome.OK
-    return {
-        Ending.TIMEOUT: Outcome.TIMEOUT,
-        Ending.MEMORY: Outcome.MEMORY,
-        Ending.DISK: Outcome.DISK,
-        Ending.KILLED: Outcome.KILLED,
-        Ending.NOT_STARTED: Outcome.NOT_STARTED,
-    }[execution.ending]
+    return Outcome[execution.ending.name]

@@ -794,6 +794,20 @@ def test_ways_out_of_the_graph_are_left_out(statement: str, added: str) -> None:
     assert changed(Kind.NO_GRADIENT, statement + "\n", Clue("cause", at(1)))[-1] == added
 
 
+@pytest.mark.parametrize(
+    ("value", "left"),
+    [
+        ("(a + b) * (c + d)", "((a + b) * (c + d))"),
+        ("(a + b) ** n(c)", "((a + b) ** n(c))"),
+        ("(a + b).mean()", "(a + b).mean()"),
+        ("body(a)[0]", "body(a)[0]"),
+    ],
+)
+def test_what_stood_inside_a_cut_stays_together(value: str, left: str) -> None:
+    found = changed(Kind.NO_GRADIENT, f"h = 2 / torch.tensor({value})\n", Clue("cause", at(1)))
+    assert set(found) == {f"h = 2 / {left}"}
+
+
 def test_a_list_that_is_filled_and_made_a_tensor_of_is_stacked_once() -> None:
     text = "parts.append(f(x).item())\nloss = torch.tensor(parts, requires_grad=True).sum()\n"
     found = offered(Kind.LOSS_CUT_OFF, text, Clue("cause", at(1)), Clue("made", at(2)))

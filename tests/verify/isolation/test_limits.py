@@ -398,11 +398,12 @@ def test_caller_that_is_killed_leaves_nothing(
         f"""
         import os, sys
         from pathlib import Path
-        from verify.isolation import Limits, execute, folders
+        from verify.isolation import Limits, Workspace, folders
         folders._OTHERS = ({str(other)!r},)
-        execute([sys.executable, "-c", {inner!r}, {mark!r}], root=Path({str(tree)!r}), cwd=Path({str(tree)!r}),
-                changed={{}}, environment={{**os.environ, "ON": {str(shared / "on")!r}}},
-                shared=Path({str(shared)!r}), limits=Limits(100.0))
+        with Workspace(Path({str(tree)!r})) as workspace:
+            workspace.execute([sys.executable, "-c", {inner!r}, {mark!r}], cwd=Path({str(tree)!r}), changed={{}},
+                              environment={{**os.environ, "ON": {str(shared / "on")!r}}},
+                              shared=Path({str(shared)!r}), limits=Limits(100.0))
         """
     )
     for number in (signal.SIGINT, signal.SIGKILL):

@@ -119,13 +119,14 @@ def test_folder_in_use_is_not_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 PROGRAM = """
     import os, sys
     from pathlib import Path
-    from verify.isolation import Ending, Limits, execute
+    from verify.isolation import Limits, Workspace
     base = Path(sys.argv[1]); root = base / "tree"; shared = base / "shared"
     root.mkdir(); shared.mkdir(); (root / "module.py").write_text("X = 1")
     code = "import module, os; open('out', 'w'); open('module.py', 'a').write('y'); " \\
            "open(os.environ['SHARED'] + '/record', 'w'); print(module.X, os.getuid(), os.getcwd())"
-    done = execute([sys.executable, "-c", code], root=root, cwd=root, changed={"module.py": b"X = 2"}, shared=shared,
-                   environment={**os.environ, "SHARED": str(shared)}, limits=Limits(30.0), mode=sys.argv[2])
+    with Workspace(root, mode=sys.argv[2]) as workspace:
+        done = workspace.execute([sys.executable, "-c", code], cwd=root, changed={"module.py": b"X = 2"}, shared=shared,
+                                 environment={**os.environ, "SHARED": str(shared)}, limits=Limits(30.0))
     assert done.output == f"2 {os.getuid()} {root}\\n", done
     assert os.listdir(root) == ["module.py"] and (root / "module.py").read_text() == "X = 1"
     assert os.listdir(shared) == ["record"]

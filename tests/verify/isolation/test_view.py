@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.verify.isolation.conftest import Place
-from verify.isolation import Ending, Limits, View, Workspace, execute
+from verify.isolation import Ending, Limits, View, Workspace
 from verify.isolation.launcher import copying
 
 
@@ -243,15 +243,15 @@ def test_names_of_any_bytes(place: Place) -> None:
 def test_tree_whose_path_has_characters_that_mount_options_use(tmp_path: Path, shared: Path) -> None:
     root = tmp_path / "a:b,c\\d e\tf"
     root.mkdir()
-    execution = execute(
-        [sys.executable, "-c", "import os; print(os.getcwd()); open('x', 'w')"],
-        root=root,
-        cwd=root,
-        changed={},
-        environment=dict(os.environ),
-        shared=shared,
-        limits=Limits(20.0),
-    )
+    with Workspace(root) as workspace:
+        execution = workspace.execute(
+            [sys.executable, "-c", "import os; print(os.getcwd()); open('x', 'w')"],
+            cwd=root,
+            changed={},
+            environment=dict(os.environ),
+            shared=shared,
+            limits=Limits(20.0),
+        )
     assert execution.output == f"{root}\n", execution
     assert list(root.iterdir()) == []
 
