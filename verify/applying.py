@@ -43,7 +43,7 @@ def apply_verified(
     user has to put right.
     """
     options = replace(options, likely=True)
-    verified = verify(
+    verification = verify(
         commands,
         options=options,
         settings=settings,
@@ -53,13 +53,9 @@ def apply_verified(
         jobs=jobs,
         tell=tell,
     )
-    kept = frozenset(key for group in verified.kept() for key in group)
-    held = frozenset(
-        key
-        for one in verified.verification.rewrites
-        if one.verdict is Verdict.KEPT and not one.alone and not one.made
-        for key in one.key
-    )
+    proved = [one for one in verification.rewrites if one.verdict is Verdict.KEPT]
+    kept = {key for one in proved for key in one.key}
+    held = {key for one in proved if not one.alone and not one.made for key in one.key}
 
     def chosen(findings: tuple[Finding, ...]) -> bool:
         likely = any(finding.likely is not None for finding in findings)
@@ -70,8 +66,8 @@ def apply_verified(
     result = apply_some(targets, max_hunks=max_hunks, options=options, dry_run=dry_run, jobs=jobs, wanted=chosen)
     result = replace(result, remaining=tuple(map(_advice_again, result.remaining)))
     if everything:
-        return result, verified.verification
-    return replace(result, dropped=dropped_of(verified.verification)), verified.verification
+        return result, verification
+    return replace(result, dropped=dropped_of(verification)), verification
 
 
 def dropped_of(verification: Verification) -> tuple[Dropped, ...]:

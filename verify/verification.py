@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -26,23 +26,12 @@ from verify.judging.shapes import judge_by_shapes
 from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, Verification, join
 from verify.running import missing
 from verify.running.asking import Wants, wants_of
-from verify.running.rewriting import Key, Rewriter, RuleRewriter, Version
+from verify.running.rewriting import Rewriter, RuleRewriter, Version
 from verify.running.runner import Asked, Runner
 from verify.running.settings import Command, Settings
 
 #: Pieces that one command may lack.
 _MOST_PIECES = 8
-
-
-@dataclass
-class Verified:
-    """A verification, and which rewrites it lets through."""
-
-    verification: Verification
-
-    def kept(self) -> frozenset[Key]:
-        """The rewrites that were kept, as ``wanted`` of :func:`codemods.rewriting.apply.apply` takes them."""
-        return frozenset(rewrite.key for rewrite in self.verification.rewrites if rewrite.verdict is Verdict.KEPT)
 
 
 def verify(
@@ -59,7 +48,7 @@ def verify(
     tell: Telling = lambda _: None,
     place: Callable[..., Place] = Workspace,
     runner: Runner | None = None,
-) -> Verified:
+) -> Verification:
     """Run ``commands`` on the original and the rewritten tree and judge every rewrite.
 
     ``tree`` is the root of what is copied and rewritten, by default the project around the first command's script.
@@ -75,7 +64,7 @@ def verify(
     with contextlib.nullcontext(runner) if runner is not None else Runner(root, settings, place) as runner:
         trouble = runner.trouble()
         if trouble:
-            return Verified(Verification(str(root), (), (), "", "", False, trouble, (), settings.told()))
+            return Verification(str(root), (), (), "", "", False, trouble, (), settings.told())
         originals = []
         late: tuple[str, ...] = ()
         for number, command in enumerate(commands):
@@ -98,7 +87,7 @@ def verify(
         entries = [noted(entry, *told) for entry, told in zip(entries, found, strict=True)]
     rewrites = _told(version, join([entry.rewrites for entry in entries]))
     reason, advice = joined(found)
-    verification = Verification(
+    return Verification(
         root=str(root),
         entries=tuple(entries),
         rewrites=rewrites,
@@ -110,7 +99,6 @@ def verify(
         settings=settings.told(),
         notebooks={path: source for path, source in version.sources.items() if source.notebook is not None},
     )
-    return Verified(verification)
 
 
 def _entries(

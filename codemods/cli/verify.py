@@ -98,7 +98,7 @@ def command(
         quiet=quiet,
         verbose=verbose,
     )
-    verified = verify(
+    verification = verify(
         commands,
         options=choices.options,
         settings=settings,
@@ -108,7 +108,7 @@ def command(
         jobs=choices.jobs,
         tell=teller(choices.detail is Detail.QUIET),
     )
-    result = _described(verified.verification, runs.env)
+    result = _described(verification, runs.env)
     color = choices.settled["color"]
     emit(render(result, form, colour=output is None and wants_colour(sys.stdout, color)), output)
     if output is not None and choices.detail is not Detail.QUIET:

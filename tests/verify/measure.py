@@ -49,7 +49,7 @@ def measured(case: Case, folder: Path) -> dict[str, Any]:
             settings=settings,
             jobs=1,
             place=ForkedPlace,
-        ).verification
+        )
     entry = found.entries[0]
     assert entry.rewritten is not None, case
     return {

@@ -91,7 +91,7 @@ def verified(case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch, *, devic
         settings=settings,
         jobs=1,
         place=ForkedPlace,
-    ).verification
+    )
     report: dict[str, Any] = json.loads(render(result, "json", colour=False))
     verdicts = {rewrite["verdict"] for rewrite in report["rewrites"]}
     fine = result.judged and verdicts <= {"kept", "not reached"} and verdicts != {"not reached"}

@@ -170,7 +170,7 @@ def test_wrong_cells_are_never_kept(folder: Path, case: str) -> None:
     settings = Settings(steps=12)
     command = script_command("train.ipynb", [], settings.python)
     hand = HandRewriter(folder / "new.ipynb", Promise.EXACT, root=folder, script=command.script)
-    result = verify([command], options=Options(), settings=settings, rewriter=hand, place=ForkedPlace).verification
+    result = verify([command], options=Options(), settings=settings, rewriter=hand, place=ForkedPlace)
     assert {each.verdict.value for each in result.rewrites} == {"broken"}, told(result)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from statistics import median
 
-from verify.comparing.distances import Training, epsilon
+from verify.comparing.distances import Training, epsilon, same
 from verify.comparing.gaps import Gap
 from verify.comparing.traces import afterwards, of_step
 from verify.measured.records import Backward, Loss, Record, Step
@@ -264,14 +264,16 @@ def _compare_backward(mine: Backward, theirs: Backward, seen: _Parting, usual: M
 
 
 def _compare_loss(left: Loss, right: Loss, seen: _Parting, where: str, usual: float) -> None:
-    if left.digest == right.digest and left.numel == right.numel and _same(left.value, right.value):
-        if left.value is not None:
-            seen.losses = seen.losses or 0.0
-        return
+    alike = left.digest == right.digest and left.numel == right.numel
     if left.value is None or right.value is None:
+        if alike and left.value is right.value:
+            return
         # No number says how far apart they are: nothing shows that it is rounding, unless gradients do.
         told = left.numel == right.numel and seen.unsteady is not None
         seen.note(f"{where}: other values in a tensor of {left.numel} elements", 0.0 if told else math.inf)
+        return
+    if alike and same(left.value, right.value):
+        seen.losses = seen.losses or 0.0
         return
     gap = _gap(left.value, right.value)
     seen.losses = _larger(seen.losses, gap)
@@ -302,16 +304,10 @@ def _compare_step(mine: Step, theirs: Step, training: Training, seen: _Parting, 
     seen.take(gap for gap in found if not gap.before)
 
 
-def _same(left: float | None, right: float | None) -> bool:
-    if left is None or right is None:
-        return left is right
-    return left == right or (math.isnan(left) and math.isnan(right))
-
-
 def _gap(left: float, right: float) -> float:
     """Return the absolute difference: 0 where both are the same, infinities and NaN included, NaN where one is not
     finite."""
-    if _same(left, right):
+    if same(left, right):
         return 0.0
     gap = abs(left - right)
     return gap if math.isfinite(gap) else math.nan

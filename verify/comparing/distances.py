@@ -39,6 +39,20 @@ class Apart(NamedTuple):
     distance: float
 
 
+def same(one: float, other: float) -> bool:
+    """Whether two numbers are the same, NaN included."""
+    return one == other or (math.isnan(one) and math.isnan(other))
+
+
+def ratio(one: float, other: float) -> float:
+    """How far two numbers are apart beside the larger one: 0 where they are the same, else infinite where one is not
+    finite."""
+    if same(one, other):
+        return 0.0
+    gap = abs(one - other)
+    return gap / max(abs(one), abs(other)) if math.isfinite(gap) else math.inf
+
+
 def length(row: Row) -> float:
     """The estimated length of the tensor whose sums are in ``row``."""
     return math.sqrt(math.fsum(value * value for value in row)) if all(map(math.isfinite, row)) else math.nan
@@ -48,9 +62,8 @@ def distance(one: Row, other: Row) -> float:
     """The length of the difference; NaN where only one of the two is finite."""
     total = 0.0
     for left, right in zip(one, other, strict=True):
-        if left == right or (math.isnan(left) and math.isnan(right)):
-            continue
-        total += (left - right) ** 2 if abs(left - right) < 1e150 else math.inf
+        if not same(left, right):
+            total += (left - right) ** 2 if abs(left - right) < 1e150 else math.inf
     return math.sqrt(total) if math.isfinite(total) else math.nan
 
 

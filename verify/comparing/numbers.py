@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from verify.comparing.distances import ratio
+
 #: What an ``exact`` promise allows of totals: a sum of rounded numbers is rounded elsewhere when it is made of others.
 TOTALS = 1e-5
 #: The places of a number in a tensor's text.
@@ -96,7 +98,7 @@ def unlike(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[Unlike]:
         if left.marks != right.marks and None not in (left.marks, right.marks):
             yield Unlike(left.words, -1, f"{one.strip()[:60]!r} and {other.strip()[:60]!r}", math.inf, marks=True)
         for place, (a, b) in enumerate(zip(left.numbers, right.numbers, strict=True)):
-            relative, told = _apart(a, b), f"{a.text} and {b.text} in {one.strip()[:60]!r}"
+            relative, told = ratio(a.value, b.value), f"{a.text} and {b.text} in {one.strip()[:60]!r}"
             rounded = _rounded(a, b)
             if rounded and _as_tensors_are(a, b):
                 continue
@@ -113,14 +115,6 @@ def _number(text: str) -> Number:
     power = (int(exponent) if exponent else 0) - decimals
     whole = "." not in text and not exponent
     return Number(value, 0.0 if whole or not math.isfinite(value) else 10.0**power, text)
-
-
-def _apart(one: Number, other: Number) -> float:
-    """The relative distance of two numbers."""
-    if one.value == other.value or (math.isnan(one.value) and math.isnan(other.value)):
-        return 0.0
-    gap = abs(one.value - other.value)
-    return gap / max(abs(one.value), abs(other.value)) if math.isfinite(gap) else math.inf
 
 
 def _rounded(one: Number, other: Number) -> bool:

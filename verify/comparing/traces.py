@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import zip_longest
 
-from verify.comparing.distances import Training, apart, distance, length
+from verify.comparing.distances import Training, apart, distance, length, ratio, same
 from verify.comparing.gaps import LAST_DIGITS, Gap, alike, quoted, share, values_gap
 from verify.comparing.numbers import TOTALS, read, unlike
 from verify.comparing.written import changed, files, printed
@@ -121,10 +121,8 @@ def variables(one: Record, other: Record) -> Iterator[Gap]:
     yield Gap("variables", "variables")
     for name, number in mine.numbers.items():
         value = theirs.numbers.get(name)
-        if value is not None and value != number and not (math.isnan(value) and math.isnan(number)):
-            gap = abs(number - value)
-            relative = gap / max(abs(number), abs(value)) if math.isfinite(gap) else math.inf
-            yield _variable(name, f"{number:.9g} and {value:.9g}", relative)
+        if value is not None and not same(number, value):
+            yield _variable(name, f"{number:.9g} and {value:.9g}", ratio(number, value))
     yield from _variable_texts(mine, theirs)
     places = {name: place for place, name in enumerate(theirs.names)}
     ours, others = mine.tensors.rows(), theirs.tensors.rows()
@@ -196,11 +194,8 @@ def _waiting(mine: Sequence[Waiting], theirs: Sequence[Waiting], at: str, traine
         if match is None or match.name != entry.name or entry.made in trained:
             continue
         what = f"gradients of {entry.name}, which has made no step"
-        if entry.values.digest == match.values.digest:
-            yield Gap(what, "waiting gradients", before=True)
-            continue
         found = apart(entry.values, match.values)
-        if found.place < 0 and found.relative == 0.0:
+        if entry.values.digest == match.values.digest or (found.place < 0 and found.relative == 0.0):
             yield Gap(what, "waiting gradients", before=True)
             continue
         alone = any(values.count == 0 for values in (entry.values, match.values))
@@ -211,9 +206,9 @@ def _waiting(mine: Sequence[Waiting], theirs: Sequence[Waiting], at: str, traine
 def _rates(mine: Rates, theirs: Rates, at: str) -> Gap:
     for group, (left, right) in enumerate(zip(mine, theirs, strict=False)):
         for name in left.keys() & right.keys():
-            if left[name] != right[name] and not (math.isnan(left[name]) and math.isnan(right[name])):
+            if not same(left[name], right[name]):
                 where = f"{name} of group {group} {at}: {left[name]:.9g} and {right[name]:.9g}"
-                relative = abs(left[name] - right[name]) / max(abs(left[name]), abs(right[name]))
+                relative = ratio(left[name], right[name])
                 # No tensor's rounding is in them, unless a loss decides.
                 return Gap("learning rates", "learning rates", where, relative if relative <= TOTALS else math.inf)
     return Gap("learning rates", "learning rates")

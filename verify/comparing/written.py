@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
 
+from verify.comparing.distances import ratio, same
 from verify.comparing.gaps import Gap, alike, quoted, values_gap
 from verify.comparing.numbers import TOTALS, read, unlike
 from verify.measured.records import FileKind, Record, Written
@@ -151,12 +152,10 @@ def _file(mine: Written, theirs: Written, key: str, *, whole: bool) -> Iterator[
         yield values_gap("files", mine.tensors, theirs.tensors, mine.names, theirs.names, f"in {mine.path}", key)
         for name, number in mine.numbers.items():
             other = theirs.numbers[name]
-            if number != other and not (math.isnan(number) and math.isnan(other)):
-                gap = abs(number - other)
-                relative = gap / max(abs(number), abs(other)) if math.isfinite(gap) else math.inf
+            if not same(number, other):
                 where = f"{name} in {mine.path}: {number:.9g} and {other:.9g}"
                 whole = number.is_integer() and other.is_integer()
-                yield _number("files", f"{key}: {name}", where, relative, whole=whole)
+                yield _number("files", f"{key}: {name}", where, ratio(number, other), whole=whole)
             kind, others = mine.kinds.get(name, "float"), theirs.kinds.get(name, "float")
             if kind != others:
                 # Who reads it may count with it, or use it as an index.

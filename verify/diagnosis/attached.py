@@ -104,13 +104,11 @@ class AttachedWatch(watching.Watch):
         lines = [json.dumps(event) for event in [*self._events, *map(_step, observer.live), *more]]
         run = Run("watched", (), Outcome.OK, None, 0.0, 0, (read_record("\n".join(lines)),), "")
         sources = Sources(Path(observer.root))
-        told = (learning.outside(run), learning.frozen(run), learning.still(run))
-        remarks = [remark for remark in told if remark]
         return Diagnosis(
             command=self.command,
             root=observer.root,
             faults=tuple(diagnose.pictured(fault, run, run, sources) for fault in diagnose.faults(run, sources)),
-            remarks=tuple(remarks),
+            remarks=tuple(learning.remarks(run)),
             watched=_WATCHED,
             unwatched=tuple(observer.notes),
             steps=observer.steps,

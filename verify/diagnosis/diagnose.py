@@ -136,7 +136,7 @@ def faults(
         *ungraded,
         *learning.not_in_optimizer(first, sources),
         *learning.never_cleared(first, sources),
-        *resources.stores(first, sources),
+        *resources.stores(first),
         *([] if rootless else graphs.unused_forwards(first, sources, ungraded)),
         *([] if timed is None else resources.slower(first, timed, sources)),
     ]
@@ -223,18 +223,12 @@ class _Examination:
 
     def _told(self, first: Run, faults: list[Fault]) -> Diagnosis:
         record = first.record
-        told = (
-            learning.outside(first),
-            learning.frozen(first),
-            learning.still(first),
-            resources.peak(first, self._sources),
-        )
-        remarks = [text for text in told if text]
+        peak = resources.peak(first)
         diagnosis = Diagnosis(
             command=self._command.text,
             root=str(self._runner.root),
             faults=tuple(faults),
-            remarks=tuple(remarks),
+            remarks=(*learning.remarks(first), *([peak] if peak else [])),
             watched=WATCHED,
             unwatched=self._unwatched(first),
             steps=len(record.steps),

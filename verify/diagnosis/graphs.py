@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from verify.diagnosis.evidence import Sources, events, site_of
+from verify.diagnosis.evidence import Sources, events, last, site_of
 from verify.diagnosis.model import Clue, Fault, Kind
 from verify.judging.faults import symptoms
 from verify.measured.records import Holder
@@ -175,8 +175,6 @@ def _growth_remedy(holder: Holder | None, walked: bool) -> str:
 
 def _walked_again(run: Run) -> tuple[Any, str] | None:
     """The backward that walks nodes which earlier ones walked, more each time, and the share of its last call."""
-    from verify.diagnosis.evidence import last
-
     event = last(run, "walks")
     rows = {} if event is None else _by_site(event["backwards"])
     for site, counts in rows.items():

@@ -47,9 +47,7 @@ def rootless(run: Run) -> list[tuple[Site | None, int, str]]:
     refused = [(site, 1, "torch refuses it") for site, error in errors if _NO_GRAPH in error.message]
     if refused:
         return refused[:1]
-    event = last(run, "learning")
-    if event is None:
-        return []
+    event = _learning(run)
     # Where others learn that no optimizer holds, the optimizer is the fault, not the loss.
     stepped = any(row["steps"] for row in event["optimizers"]) and not event["outside"]
     rows = []
@@ -93,18 +91,22 @@ def _cut_remedy(clues: Sequence[Clue]) -> str:
 
 def silent(run: Run) -> list[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
     """Return the optimizers that hold parameters which never had a gradient, with these."""
-    event = last(run, "learning")
-    rows = [] if event is None else event["optimizers"]
+    rows = _learning(run)["optimizers"]
     return [(row, row["silent"]) for row in rows if row["silent"] and row["steps"] >= _FEWEST]
+
+
+def _learning(run: Run) -> Mapping[str, Any]:
+    """What was told of learning; nothing of anybody where the run did not come to it."""
+    return last(run, "learning") or {"optimizers": [], "outside": [], "backwards": []}
 
 
 def no_gradient(run: Run, flow: Run | None, sources: Sources) -> list[Fault]:
     """Return the parameters that an optimizer holds and that never get a gradient."""
-    event = last(run, "learning") or {"outside": []}
+    outside = _learning(run)["outside"]
     faults = []
     for row, parameters in silent(run):
         lost = [p for p in parameters if not p["name"]]
-        if lost and (fault := _replaced(row, lost, event["outside"], sources)) is not None:
+        if lost and (fault := _replaced(row, lost, outside, sources)) is not None:
             faults.append(fault)
             parameters = [p for p in parameters if p["name"]]
         reached = [p for p in parameters if p["reached"]]
@@ -185,11 +187,9 @@ def _unreached(
 
 def not_in_optimizer(run: Run, sources: Sources) -> list[Fault]:
     """Return the parameters that get gradients, that no optimizer holds and no module registers."""
-    event = last(run, "learning")
-    if event is None or not any(row["steps"] >= _FEWEST for row in event["optimizers"]):
-        return []
+    event = _learning(run)
     loose = [p for p in event["outside"] if not p["module"]]
-    if not loose:
+    if not loose or not any(row["steps"] >= _FEWEST for row in event["optimizers"]):
         return []
     site = site_of(event["optimizers"][0]["site"])
     return [
@@ -207,29 +207,28 @@ def not_in_optimizer(run: Run, sources: Sources) -> list[Fault]:
     ]
 
 
-def outside(run: Run) -> str:
-    """Say which registered parameters get gradients for nobody; empty if none do."""
-    event = last(run, "learning")
-    rows = [] if event is None else [p for p in event["outside"] if p["module"]]
-    if not rows or no_gradient_names(run):
+def remarks(run: Run) -> list[str]:
+    """Say which registered parameters get gradients for nobody, which are frozen, in case that was meant for a while
+    only, and which get no gradients but zeros."""
+    told = (
+        _outside(run),
+        _idle(run, "frozen", "are frozen (requires_grad is False), and stay as they are", 1),
+        _idle(run, "zero", "get no gradients but zeros", _FEWEST),
+    )
+    return [text for text in told if text]
+
+
+def _outside(run: Run) -> str:
+    rows = [p for p in _learning(run)["outside"] if p["module"]]
+    # Where an optimizer holds parameters that nothing leads to, those outside are told of already.
+    if not rows or any(not p["name"] for _, parameters in silent(run) for p in parameters):
         return ""
     return f"{len(rows)} parameters get gradients and are in no optimizer that steps: {_names(rows)}"
 
 
-def frozen(run: Run) -> str:
-    """Say which parameters of optimizers are frozen, in case that was meant for a while only; empty if none are."""
-    return _idle(run, "frozen", "are frozen (requires_grad is False), and stay as they are", 1)
-
-
-def still(run: Run) -> str:
-    """Say which parameters only get gradients that are zero; empty if none do."""
-    return _idle(run, "zero", "get no gradients but zeros", _FEWEST)
-
-
 def _idle(run: Run, kind: str, what: str, steps: int) -> str:
     """Say of optimizers with that many ``steps`` which parameters are of a ``kind``, and ``what`` that means."""
-    event = last(run, "learning")
-    rows = [] if event is None else [row for row in event["optimizers"] if row.get(kind) and row["steps"] >= steps]
+    rows = [row for row in _learning(run)["optimizers"] if row.get(kind) and row["steps"] >= steps]
     told = (
         f"{len(row[kind])} of {row['parameters']} parameters of {row['name']} {what}: "
         f"{listed([name for name in row[kind] if name], _SHOWN)}"
@@ -238,16 +237,10 @@ def _idle(run: Run, kind: str, what: str, steps: int) -> str:
     return "; ".join(text.removesuffix(": ") for text in told)
 
 
-def no_gradient_names(run: Run) -> bool:
-    """Whether an optimizer holds parameters that nothing leads to, so that those outside are told of already."""
-    return any(not p["name"] for _, parameters in silent(run) for p in parameters)
-
-
 def never_cleared(run: Run, sources: Sources) -> list[Fault]:
     """Return the optimizers whose gradients are added up over all steps."""
-    event = last(run, "learning")
     faults = []
-    for row in [] if event is None else event["optimizers"]:
+    for row in _learning(run)["optimizers"]:
         if row["uncleared"] < _FEWEST or row["uncleared"] + 1 < row["steps"]:
             continue
         site = site_of(row["site"])

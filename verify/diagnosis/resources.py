@@ -29,7 +29,7 @@ _BESIDE = 2
 _NAMED = 2
 
 
-def stores(run: Run, sources: Sources) -> list[Fault]:
+def stores(run: Run) -> list[Fault]:
     """Return the containers that grow with every step by what has no graph."""
     event = last(run, "stores")
     faults = []
@@ -117,7 +117,7 @@ def holders(event: Mapping[str, Any], sources: Sources) -> list[Clue]:
     return [clue for _, clue in sorted(clues, key=lambda row: -row[0])]
 
 
-def peak(run: Run, sources: Sources) -> str:
+def peak(run: Run) -> str:
     """Say in a sentence what holds memory when the largest backward begins; empty where that is not known."""
     event = last(run, "holdings")
     if event is None or not event["lines"] or event["saved"] < _TOLD:
@@ -146,14 +146,14 @@ def slows(run: Run) -> tuple[float, float] | None:
     return early, late
 
 
-def slower(run: Run, timed: Run | None, sources: Sources) -> list[Fault]:
-    """Return that steps get slower; ``timed`` is the run whose lines were timed, if there is one."""
+def slower(run: Run, timed: Run, sources: Sources) -> list[Fault]:
+    """Return that steps get slower; ``timed`` is the run whose lines were timed."""
     found = slows(run)
-    if found is None or (timed is not None and slows(timed) is None):
+    if found is None or slows(timed) is None:
         # Seen once and not again: another program's load.
         return []
     early, late = found
-    event = last(timed, "pace") if timed is not None else None
+    event = last(timed, "pace")
     rows = [] if event is None else [row for row in event["lines"] if row["after"] - row["before"] > _SECONDS / 4]
     clues = [
         sources.clue("cause", row["site"], f"{1e3 * row['before']:.1f} ms at first, {1e3 * row['after']:.1f} at last")

@@ -26,13 +26,13 @@ from verify.fixing.ruled import Ruled, is_style
 from verify.fixing.runs import SharedRunner
 from verify.fixing.searching import CHOICES, Kept, Outcome, Search, Trial, Written, apart, no_help
 from verify.isolation import Place, Workspace
-from verify.measured.results import Verdict
+from verify.measured.results import Verdict, Verification
 from verify.measured.values import Site
 from verify.running.against import RULE, HandRewriter
 from verify.running.rewriting import Rewriter, below
 from verify.running.runner import Asked
 from verify.running.settings import Command, Settings
-from verify.verification import Verified, asked_of, verify
+from verify.verification import asked_of, verify
 
 #: Rounds, each of which removes a fault; candidates that are tried for one fault, and sets of rewrites of the rules.
 _ROUNDS = 4
@@ -119,7 +119,7 @@ class Fixer:
         if not ruled.besides():
             return None
         self._runner.ahead = asked_of(self._runner, rewriter, rewriter.all())
-        verification = self._verified(rewriter).verification
+        verification = self._verified(rewriter)
         kept = [one for one in verification.rewrites if one.verdict is Verdict.KEPT and not is_style(one)]
         files = rewriter.some(one.key for one in kept).files if kept else {}
         after = self._diagnosed(files, names=False) if files else None
@@ -322,14 +322,14 @@ class Fixer:
         """The verdicts of a verification on all changes so far; the second value says why they are not a proof."""
         with self._rewriter(files, candidate) as rewriter:
             verified = self._verified(rewriter)
-        rewrites = verified.verification.rewrites
+        rewrites = verified.rewrites
         lost = next((one for one in rewrites if one.verdict is not Verdict.KEPT), None)
         if lost is not None or not rewrites:
-            why = verified.verification.reason if lost is None else f"{lost.verdict.value}: {lost.why}"
+            why = verified.reason if lost is None else f"{lost.verdict.value}: {lost.why}"
             return (), why or "nothing was judged"
         return tuple(f"{one.verdict.value}: {one.why}" for one in rewrites), ""
 
-    def _verified(self, rewriter: Rewriter) -> Verified:
+    def _verified(self, rewriter: Rewriter) -> Verification:
         return verify(
             [self._command],
             options=self._options,

@@ -295,10 +295,7 @@ def _watch(rewriter: Rewriter, watched: dict[Key, Lines], changed: dict[Key, lis
 def _late(rewriter: Rewriter, changed: dict[Key, list[Lines]], run: Run) -> dict[Key, dict[Line, int | None]]:
     """Return the first line of each statement with the number of steps that were complete when it first ran, or
     None."""
-    seen: dict[Line, int] = {}
-    for record in run.records:
-        for line, steps in record.reached_after.items():
-            seen[line] = min(steps, seen.get(line, steps))
+    seen = _earliest(record.reached_after for record in run.records)
     found: dict[Key, dict[Line, int | None]] = {}
     for key, statements in changed.items():
         for lines in statements:
@@ -309,14 +306,20 @@ def _late(rewriter: Rewriter, changed: dict[Key, list[Lines]], run: Run) -> dict
 
 def _late_parts(rewriter: Rewriter, parts: dict[Key, list[Part]], run: Run) -> dict[Key, dict[Part, int | None]]:
     """The same for parts of lines."""
-    seen: dict[tuple[Any, ...], int] = {}
-    for record in run.records:
-        for place, steps in record.parts_after.items():
-            seen[place] = min(steps, seen.get(place, steps))
+    seen = _earliest(record.parts_after for record in run.records)
     return {
         key: {part: seen.get((rewriter.relative(part.path) or part.path, *part.place[1:])) for part in mine}
         for key, mine in parts.items()
     }
+
+
+def _earliest(processes: Iterable[dict[Any, int]]) -> dict[Any, int]:
+    """After how many steps each place first ran in any of the processes."""
+    found: dict[Any, int] = {}
+    for seen in processes:
+        for place, steps in seen.items():
+            found[place] = min(steps, found.get(place, steps))
+    return found
 
 
 def _parts_below(rewriter: Rewriter, parts: dict[Key, list[Part]]) -> list[tuple[Any, ...]]:

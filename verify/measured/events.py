@@ -28,6 +28,16 @@ from verify.measured.records import (
 from verify.measured.steered import Driven, Knob, KnobKind, Observed, Stop, Stopped
 from verify.measured.values import Site, Trouble, TroubleKind, Values
 
+#: Events that are kept as they come: the list of the record that they go to, and the one field that is kept.
+_KEPT = {
+    "note": ("notes", "text"),
+    "device": ("devices", "what"),
+    "unrepeatable": ("unrepeatable", "what"),
+    "standin": ("standins", ""),
+    "capped": ("capped", ""),
+    "left": ("left", ""),
+    "diagnosis": ("diagnoses", ""),
+}
 #: Events by which a function shows what it did.
 _TELLING = ("output", "backward", "step", "printed")
 
@@ -37,7 +47,7 @@ class Reading:
 
     def __init__(self) -> None:
         self.record = Record()
-        self.tensors: dict[Any, Tensors] = {}
+        self.described: dict[Any, Tensors] = {}
         self.rates: dict[int, Rates] = {}
         self.driving = False
         self.told = 0
@@ -48,6 +58,9 @@ class Reading:
         reader = _READERS.get(str(kind))
         if reader is not None:
             reader(self, event)
+        elif kind in _KEPT:
+            name, field = _KEPT[kind]
+            getattr(self.record, name).append(event[field] if field else event)
 
     # the run as a whole
 
@@ -93,12 +106,6 @@ class Reading:
     def held(self, event: dict[str, Any]) -> None:
         self.record.held = True
 
-    def note(self, event: dict[str, Any]) -> None:
-        self.record.notes.append(event["text"])
-
-    def diagnosis(self, event: dict[str, Any]) -> None:
-        self.record.diagnoses.append(event)
-
     # steps
 
     def backward(self, event: dict[str, Any]) -> None:
@@ -107,14 +114,12 @@ class Reading:
     def step(self, event: dict[str, Any]) -> None:
         if event.get("rates") is not None:
             self.rates[event["optimizer"]] = _rates(event["rates"])
-        self.record.steps.append(_step(event, self.rates, self.tensors))
+        self.record.steps.append(_step(event, self.rates, self.described))
 
-    def names(self, event: dict[str, Any]) -> None:
+    def tensors(self, event: dict[str, Any]) -> None:
         self.record.trained.update(event.get("made", ()))
-        initial = event.get("initial")
-        self.tensors[event["of"]] = Tensors(
-            tuple(event["names"]), tuple(event["types"]), None if initial is None else _values(initial)
-        )
+        initial = _values_if(event.get("initial"))
+        self.described[event["of"]] = Tensors(tuple(event["names"]), tuple(event["types"]), initial)
 
     def precision(self, event: dict[str, Any]) -> None:
         self.record.precision = event["type"]
@@ -130,13 +135,10 @@ class Reading:
     def forwards(self, event: dict[str, Any]) -> None:
         self.record.forwards = [Forwards(_site(f["site"]), f["calls"], f["used"], f["peak"]) for f in event["sites"]]
 
-    def caught(self, event: dict[str, Any]) -> None:
-        self._caught(event, forward=False)
-
     def raised(self, event: dict[str, Any]) -> None:
-        self._caught(event, forward=True)
+        self.caught(event, forward=True)
 
-    def _caught(self, event: dict[str, Any], *, forward: bool) -> None:
+    def caught(self, event: dict[str, Any], *, forward: bool = False) -> None:
         site, error = _site(event.get("site")), _trouble(event["error"])
         self.record.caught.append(Caught(site, error, len(self.record.steps), len(self.record.backwards), forward))
 
@@ -167,26 +169,11 @@ class Reading:
         self.record.seeds.append((event["generator"], event["value"]))
         self.record.own_seeds.append((event["generator"], event.get("instead", event["value"])))
 
-    def standin(self, event: dict[str, Any]) -> None:
-        self.record.standins.append(event)
-
-    def device(self, event: dict[str, Any]) -> None:
-        self.record.devices.append(event["what"])
-
-    def unrepeatable(self, event: dict[str, Any]) -> None:
-        self.record.unrepeatable.append(event["what"])
-
     def invented(self, event: dict[str, Any]) -> None:
         self.record.invented.append(_site(event["site"]))
 
-    def capped(self, event: dict[str, Any]) -> None:
-        self.record.capped.append(event)
-
     def knob(self, event: dict[str, Any]) -> None:
         self.record.knobs.append(Knob(KnobKind(event["kind"]), event["path"], event["line"], event["turns"]))
-
-    def left(self, event: dict[str, Any]) -> None:
-        self.record.left.append(event)
 
     def observed(self, event: dict[str, Any]) -> None:
         told = event["begun"], event["whole"], _values(event), tuple(event["form"]), event["graphs"]
@@ -216,8 +203,7 @@ class Reading:
 
 
 _READERS: dict[str, Callable[[Reading, dict[str, Any]], None]] = {
-    "tensors": Reading.names,
-    **{name: reader for name, reader in vars(Reading).items() if not name.startswith("_") and name != "read"},
+    name: reader for name, reader in vars(Reading).items() if not name.startswith("_") and name != "read"
 }
 
 
@@ -244,16 +230,15 @@ def _backward(event: Mapping[str, Any], steps_before: int) -> Backward:
 
 
 def _step(event: Mapping[str, Any], rates: Mapping[int, Rates], tensors: Mapping[Any, Tensors]) -> Step:
-    grads, buffers = event.get("grads"), event.get("buffers")
     names = tensors.get("buffers")
     return Step(
         **_fields(event, "optimizer name call time live bytes peak"),
         site=_site(event.get("site")),
         params=_values(event["params"]),
-        grads=None if grads is None else _values(grads),
+        grads=_values_if(event.get("grads")),
         rates=rates.get(event["optimizer"], ()),
         rng=event.get("rng", ""),
-        buffers=None if buffers is None else _values(buffers),
+        buffers=_values_if(event.get("buffers")),
         tensors=tensors.get(event["optimizer"]),
         buffer_names=names.names if names is not None else (),
         waiting=_waiting(event),
@@ -284,12 +269,11 @@ def _numbers(event: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _state(event: Mapping[str, Any]) -> State:
-    buffers = event.get("buffers")
     return State(
         rng=event["rng"],
         names=tuple(event["names"]),
         parameters=_values(event["parameters"]),
-        buffers=None if buffers is None else _values(buffers),
+        buffers=_values_if(event.get("buffers")),
         rates=tuple(_rates(groups) for groups in event["rates"] if groups is not None),
         waiting=_waiting(event),
     )
@@ -298,6 +282,10 @@ def _state(event: Mapping[str, Any]) -> State:
 def _values(value: Mapping[str, Any]) -> Values:
     sums = base64.b64decode(value.get("sums", ""))
     return Values(value["digest"], value["count"], sums, value.get("missing", 0))
+
+
+def _values_if(value: Mapping[str, Any] | None) -> Values | None:
+    return None if value is None else _values(value)
 
 
 def _waiting(event: Mapping[str, Any]) -> tuple[Waiting, ...]:

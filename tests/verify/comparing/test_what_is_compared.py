@@ -34,9 +34,7 @@ def judged(folder: Path, text: str, edit: Edit | None, *, promise: Promise = Pro
         changed.write_text(edit(text))
         assert edit(text) != text
         rewriter = HandRewriter(changed, promise, root=folder, script=command.script)
-    return verify(
-        [command], options=Options(), settings=settings, tree=folder, rewriter=rewriter, place=ForkedPlace
-    ).verification
+    return verify([command], options=Options(), settings=settings, tree=folder, rewriter=rewriter, place=ForkedPlace)
 
 
 def verdicts(report: Verification) -> set[str]:

@@ -181,14 +181,14 @@ def stored(**row: Any) -> dict[str, Any]:
     return {"what": "stores", "looks": [2, 4, 8, 12], "containers": [{**entry, "graph": False, **row}]}
 
 
-def test_a_list_of_numbers_is_no_fault(sources: Sources) -> None:
-    assert resources.stores(run_of(stored(plain_bytes=24.0)), sources) == []
-    assert resources.stores(run_of(stored(tensor_bytes=1e6, graph=True)), sources) == []
+def test_a_list_of_numbers_is_no_fault() -> None:
+    assert resources.stores(run_of(stored(plain_bytes=24.0))) == []
+    assert resources.stores(run_of(stored(tensor_bytes=1e6, graph=True))) == []
 
 
-def test_tensors_and_other_things_that_pile_up_are_told_apart(sources: Sources) -> None:
-    (tensors,) = resources.stores(run_of(stored(tensor_bytes=1e6)), sources)
-    (plain,) = resources.stores(run_of(stored(plain_bytes=1e6)), sources)
+def test_tensors_and_other_things_that_pile_up_are_told_apart() -> None:
+    (tensors,) = resources.stores(run_of(stored(tensor_bytes=1e6)))
+    (plain,) = resources.stores(run_of(stored(plain_bytes=1e6)))
     assert (tensors.kind, plain.kind) == (Kind.GROWING_TENSORS, Kind.GROWING_CONTAINER)
 
 

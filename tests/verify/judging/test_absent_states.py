@@ -55,5 +55,5 @@ def test_another_state_is_another_program(
     done = verify(
         [command], options=Options(), settings=settings, tree=tmp_path, rewriter=by_hand, jobs=1, place=ForkedPlace
     )
-    (rewrite,) = done.verification.rewrites
+    (rewrite,) = done.rewrites
     assert (rewrite.verdict is Verdict.KEPT) is kept, (rewrite.verdict, rewrite.why)

@@ -144,7 +144,7 @@ def verified(*, against: bool = False, **chosen: Any) -> Verification:
     by_hand = HandRewriter(root / "new.py", Promise.EXACT, root=root, script=command.script) if against else None
     return verify(
         [command], options=Options(), settings=settings, tree=root, rewriter=by_hand, jobs=1, place=ForkedPlace
-    ).verification
+    )
 
 
 def changed(folder: Path, old: str, new: str) -> tuple[Rewrite, ...]:

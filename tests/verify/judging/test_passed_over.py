@@ -71,9 +71,9 @@ def verdicts(folder: Path, text: str, promise: Promise = Promise.EXACT) -> tuple
     done = verify(
         [command], options=Options(), settings=settings, tree=folder, rewriter=by_hand, jobs=1, place=ForkedPlace
     )
-    if all(rewrite.verdict is Verdict.KEPT for rewrite in done.verification.rewrites) and promise is Promise.EXACT:
-        assert any("train.py:19 was left out" in limit for limit in remarks.limits(done.verification))
-    return done.verification.rewrites
+    if all(rewrite.verdict is Verdict.KEPT for rewrite in done.rewrites) and promise is Promise.EXACT:
+        assert any("train.py:19 was left out" in limit for limit in remarks.limits(done))
+    return done.rewrites
 
 
 @pytest.mark.parametrize(("old", "new"), [each[1:] for each in RIGHT], ids=[each[0] for each in RIGHT])

@@ -92,5 +92,5 @@ def test_nothing_else_is_altered(
     done = verify(
         [command], options=Options(), settings=settings, tree=tmp_path, rewriter=by_hand, jobs=1, place=ForkedPlace
     )
-    (rewrite,) = done.verification.rewrites
+    (rewrite,) = done.rewrites
     assert rewrite.verdict is verdict, rewrite.why

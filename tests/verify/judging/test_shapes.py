@@ -33,7 +33,7 @@ def by_shapes(
     command = script_command("train.py", arguments, settings.python)
     hand = HandRewriter(Path("changed.txt"), promise, root=Path.cwd(), script=command.script)
     options = settle_choices(".", **dict.fromkeys(("config", "select", "ignore", "exclude"))).options
-    result = verify([command], options=options, settings=settings, rewriter=hand, place=ForkedPlace).verification
+    result = verify([command], options=options, settings=settings, rewriter=hand, place=ForkedPlace)
     return replace(result, rewrites=tuple(sorted(result.rewrites, key=lambda r: r.finding.span)))
 
 

@@ -67,7 +67,7 @@ def judged(folder: Path, text: str) -> Verification:
     by_hand = HandRewriter(folder / "changed.py", Promise.EXACT, root=folder, script=command.script)
     return verify(
         [command], options=Options(), settings=settings, tree=folder, rewriter=by_hand, jobs=1, place=ForkedPlace
-    ).verification
+    )
 
 
 def test_who_forges_nothing_is_kept(folder: Path) -> None:

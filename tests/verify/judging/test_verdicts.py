@@ -90,8 +90,7 @@ def changed(
     settings = Settings(steps=steps)
     command = script_command(name, [], settings.python)
     hand = HandRewriter(folder / "changed.txt", promise, root=folder, script=command.script)
-    result = verify([command], options=_options(), settings=settings, rewriter=hand, place=ForkedPlace)
-    return result.verification
+    return verify([command], options=_options(), settings=settings, rewriter=hand, place=ForkedPlace)
 
 
 def rewritten(folder: Path, text: str, *, steps: int = 20) -> Verification:
@@ -99,7 +98,7 @@ def rewritten(folder: Path, text: str, *, steps: int = 20) -> Verification:
     (folder / "train.py").write_text(text)
     settings = Settings(steps=steps)
     command = script_command("train.py", [], settings.python)
-    return verify([command], options=_options(), settings=settings, jobs=1, place=ForkedPlace).verification
+    return verify([command], options=_options(), settings=settings, jobs=1, place=ForkedPlace)
 
 
 def _options() -> Options:
@@ -552,8 +551,7 @@ class TestNotebooks:
         settings = Settings(steps=30)
         command = script_command("train.ipynb", [], settings.python)
         hand = HandRewriter(folder / "new.ipynb", promise, root=folder, script=command.script)
-        result = verify([command], options=_options(), settings=settings, rewriter=hand, place=ForkedPlace)
-        found = result.verification
+        found = verify([command], options=_options(), settings=settings, rewriter=hand, place=ForkedPlace)
         return {
             found.place(each.finding.path, each.finding.span.line).line: each.verdict.value for each in found.rewrites
         }

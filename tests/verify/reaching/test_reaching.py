@@ -72,10 +72,9 @@ def verified(*, against: str | None = None, **chosen: Any) -> Verification:
     command = script_command("train.py", (), settings.python)
     root = Path.cwd()
     by_hand = HandRewriter(root / against, Promise.EXACT, root=root, script=command.script) if against else None
-    found = verify(
+    return verify(
         [command], options=Options(), settings=settings, tree=root, rewriter=by_hand, jobs=1, place=ForkedPlace
     )
-    return found.verification
 
 
 def the_one(report: Verification) -> Rewrite:
@@ -210,9 +209,9 @@ def test_another_script_of_the_tree_is_found(folder: Path) -> None:
     targets = [read_source(folder / name) for name in ("train.py", "other.py", "tools.py")]
     command = script_command("train.py", (), settings.python)
     found = verify([command], options=Options(), settings=settings, targets=targets, jobs=1, place=ForkedPlace)
-    rewrite = the_one(found.verification)
+    rewrite = the_one(found)
     assert (rewrite.verdict, rewrite.alone) == (Verdict.KEPT, False), rewrite.why
-    assert found.verification.entries[rewrite.run].command[-1] == "other.py"
+    assert found.entries[rewrite.run].command[-1] == "other.py"
 
 
 def test_nothing_is_looked_for_without_time(folder: Path) -> None:

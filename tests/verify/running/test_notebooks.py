@@ -189,7 +189,7 @@ def test_a_notebook_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         settings=settings,
         place=ForkedPlace,
         jobs=1,
-    ).verification
+    )
     shown = render(found, "text", colour=False)
     assert "kept         surplus-retain-graph  a.ipynb:cell 3:5" in shown
     assert "a.ipynb:cell 4:3 never ran within these steps" in shown

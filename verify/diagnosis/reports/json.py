@@ -30,11 +30,7 @@ def content(diagnosis: Diagnosis) -> dict[str, Any]:
     """Return what JSON has of it."""
     return {
         "version": VERSION,
-        "status": diagnosis.status,
-        "command": diagnosis.command,
-        "root": diagnosis.root,
-        "steps": diagnosis.steps,
-        "backwards": diagnosis.backwards,
+        **_fields(diagnosis, "status command root steps backwards"),
         "faults": [_fault(fault) for fault in diagnosis.faults],
         "remarks": list(diagnosis.remarks),
         "watched": list(diagnosis.watched),
@@ -60,26 +56,19 @@ def _fault(fault: Fault) -> dict[str, Any]:
 
 def _graph(graph: Graph) -> dict[str, Any]:
     return {
-        "nodes": graph.nodes,
-        "whole": graph.whole,
-        "left_out": graph.left_out,
+        **_fields(graph, "nodes whole left_out"),
         "boxes": [
             {
                 "site": _site(box.site),
-                "source": box.source,
-                "nodes": box.nodes,
-                "turns": box.turns,
-                "steps": box.steps,
+                **_fields(box, "source nodes turns steps"),
                 "operations": [{"name": name, "count": count} for name, count in box.operations],
                 "freed_by": box.freed,
-                "held": [{"name": one.name, "function": one.function, "tensors": one.tensors} for one in box.held],
+                "held": [_fields(one, "name function tensors") for one in box.held],
                 "roles": list(box.roles),
             }
             for box in graph.boxes
         ],
-        "edges": [
-            {"made": edge.made, "used": edge.used, "count": edge.count, "again": edge.again} for edge in graph.edges
-        ],
+        "edges": [_fields(edge, "made used count again") for edge in graph.edges],
         "walks": [
             {"backward": walk.number, "site": _site(walk.site), "boxes": list(walk.boxes), "faulty": walk.faulty}
             for walk in graph.walks
@@ -88,12 +77,15 @@ def _graph(graph: Graph) -> dict[str, Any]:
 
 
 def _clue(clue: Clue) -> dict[str, Any]:
-    fields = ("role", "site", "source", "name", "function", "text")
-    return {name: getattr(clue, name) for name in fields} | {"site": _site(clue.site)}
+    return {**_fields(clue, "role site source name function text"), "site": _site(clue.site)}
+
+
+def _fields(value: object, names: str) -> dict[str, Any]:
+    """The fields of ``value`` that JSON has as they are."""
+    return {name: getattr(value, name) for name in names.split()}
 
 
 def _site(site: Site | None) -> dict[str, Any] | None:
     if site is None:
         return None
-    place: dict[str, Any] = {"path": site.path, "line": site.line, "function": site.function}
-    return place if site.cell is None else {**place, "cell": site.cell}
+    return _fields(site, "path line function" if site.cell is None else "path line function cell")
