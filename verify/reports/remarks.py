@@ -117,32 +117,29 @@ def setting(entry: Entry) -> str:
 def limits(verification: Verification) -> list[str]:
     """Return what limits the claims that may be made: made-up data, a device that was not there, capped loaders,
     what could not be compared."""
-    found: dict[str, None] = {}
-    made_up = False
-    for record in _records(verification):
-        for standin in record.standins:
-            shape = standin.get("shape")
-            size = f", shape {_shape(shape)}" if shape else ""
-            why = f" ({standin['why']})" if standin.get("why") else ""
-            found[f"stand-in data for {standin.get('what', 'missing data')}{size}{why}"] = None
-            made_up = True
-    if made_up:
-        found["on stand-in data errors, memory and equal computation can be shown, nothing about accuracy"] = None
+    return list(dict.fromkeys(_limits(verification)))
+
+
+def _limits(verification: Verification) -> Iterator[str]:
+    standins = [standin for record in _records(verification) for standin in record.standins]
+    yield from map(_standin, standins)
+    if standins:
+        yield "on stand-in data errors, memory and equal computation can be shown, nothing about accuracy"
     missing = dict.fromkeys(what for record in _records(verification) for what in record.devices)
     if missing:
-        found[f"this machine has no such device, the CPU took its place: {', '.join(missing)}"] = None
-    found.update(dict.fromkeys(_by_shapes(verification)))
+        yield f"this machine has no such device, the CPU took its place: {', '.join(missing)}"
+    yield from _by_shapes(verification)
     for entry in verification.entries:
         # Edits shift lines: of one loader in both programs, one line is told. The run that got furthest saw them all.
         furthest = max(_runs(entry), key=lambda run: sum(len(record.capped) for record in run.records))
         for record in furthest.records:
-            found.update(dict.fromkeys(_capped(loader) for loader in record.capped))
-            found.update(dict.fromkeys(map(_knob, record.knobs)))
-            found.update(dict.fromkeys(map(_driven, record.driven)))
-        found.update(dict.fromkeys(_left(each) for record in entry.original.records for each in record.left))
+            yield from map(_capped, record.capped)
+            yield from map(_knob, record.knobs)
+            yield from map(_driven, record.driven)
+        for record in entry.original.records:
+            yield from map(_left, record.left)
         if entry.comparison is not None:
-            found.update(dict.fromkeys(f"not compared: {what}" for what in entry.comparison.not_compared))
-    return list(found)
+            yield from (f"not compared: {what}" for what in entry.comparison.not_compared)
 
 
 def _by_shapes(verification: Verification) -> Iterator[str]:
@@ -158,17 +155,19 @@ def _by_shapes(verification: Verification) -> Iterator[str]:
 
 def notes(verification: Verification) -> list[str]:
     """Return what the probe, the runs and the judge had to note, each once."""
-    found: dict[str, None] = {}
+    return list(dict.fromkeys(_notes(verification)))
+
+
+def _notes(verification: Verification) -> Iterator[str]:
     for entry in verification.entries:
-        found.update(dict.fromkeys(entry.notes))
+        yield from entry.notes
         if entry.comparison is not None and entry.comparison.compared:
             counts = ", ".join(f"{what} ({count:,})" for what, count in entry.comparison.compared.items())
-            found[f"compared beside losses and parameters: {counts}"] = None
+            yield f"compared beside losses and parameters: {counts}"
         for run in _runs(entry):
-            found.update(dict.fromkeys(run.notes))
+            yield from run.notes
             for record in run.records:
-                found.update(dict.fromkeys(record.notes))
-    return list(found)
+                yield from record.notes
 
 
 def basis(entry: Entry) -> str:
@@ -265,10 +264,11 @@ def _driven(driven: Driven) -> str:
     return f"{driven.name} in {driven.path} was called by itself at the end of the run, {driven.how}"
 
 
-def _shape(shape: object) -> str:
-    if isinstance(shape, (list, tuple)):
-        return "×".join(str(size) for size in shape)
-    return str(shape)
+def _standin(standin: Mapping[str, Any]) -> str:
+    shape = standin.get("shape")
+    size = f", shape {'×'.join(map(str, shape)) if isinstance(shape, (list, tuple)) else shape}" if shape else ""
+    why = f" ({standin['why']})" if standin.get("why") else ""
+    return f"stand-in data for {standin.get('what', 'missing data')}{size}{why}"
 
 
 def _runs(entry: Entry) -> Iterator[Run]:

@@ -109,59 +109,44 @@ class Learning:
         """What became of it all; ``leaves`` are the ids of all that backwards came to."""
         named = self._named(frames)
         held = {id(p) for state in self._optimizers.values() for p in state.parameters}
-        rows = []
-        for index, state in self._optimizers.items():
-            rows.append(
-                {
-                    "index": index,
-                    "name": state.name,
-                    "site": state.site,
-                    "steps": state.steps,
-                    "parameters": len(state.parameters),
-                    "uncleared": state.uncleared,
-                    "silent": [
-                        {
-                            "name": named.get(id(p), ("", ""))[0],
-                            "place": place,
-                            "reached": id(p) in leaves,
-                            "shape": list(p.shape),
-                        }
-                        for place, p in ((place, state.parameters[place]) for place in sorted(state.silent))
-                    ][:_MOST],
-                    "silent_count": len(state.silent),
-                    "zero": [
-                        named.get(id(p), ("", ""))[0]
-                        for p in state.parameters
-                        if id(p) in self._zero and id(p) not in self._moved
-                    ],
-                    "frozen": [
-                        named.get(id(p), ("", ""))[0]
-                        for p in state.parameters
-                        if not p.requires_grad and p.grad is None
-                    ],
-                }
-            )
         outside = [
             {"name": name, "module": module, "shape": list(shape)}
-            for name, module, shape in self._outside(named, held, leaves)
+            for key, (name, module, shape) in named.items()
+            if held and key in leaves and key not in held
         ]
-        calls = [
-            {
-                "site": site,
-                "calls": calls,
-                "rootless": rootless,
-                "reaches": bool(came & held),
-                "leaves": len(came),
-            }
-            for site, calls, rootless, came in self._calls.values()
-        ]
-        taught = self._taught(held or set(named) & leaves, named)
         return {
             "what": "learning",
-            "taught": taught,
-            "optimizers": rows,
+            "taught": self._taught(held or set(named) & leaves, named),
+            "optimizers": [self._row(index, state, named, leaves) for index, state in self._optimizers.items()],
             "outside": outside[:_MOST],
-            "backwards": calls,
+            "backwards": [
+                {"site": site, "calls": calls, "rootless": rootless, "reaches": bool(came & held), "leaves": len(came)}
+                for site, calls, rootless, came in self._calls.values()
+            ],
+        }
+
+    def _row(self, index: int, state: _Optimizer, named: dict[int, Any], leaves: set[int]) -> dict[str, Any]:
+        """What became of the parameters of an optimizer."""
+
+        def name(parameter: Any) -> str:
+            return str(named[id(parameter)][0]) if id(parameter) in named else ""
+
+        silent = [(place, state.parameters[place]) for place in sorted(state.silent)[:_MOST]]
+        zero = self._zero.keys() - self._moved
+        return {
+            "index": index,
+            "name": state.name,
+            "site": state.site,
+            "steps": state.steps,
+            "parameters": len(state.parameters),
+            "uncleared": state.uncleared,
+            "silent": [
+                {"name": name(p), "place": place, "reached": id(p) in leaves, "shape": list(p.shape)}
+                for place, p in silent
+            ],
+            "silent_count": len(state.silent),
+            "zero": [name(p) for p in state.parameters if id(p) in zero],
+            "frozen": [name(p) for p in state.parameters if not p.requires_grad and p.grad is None],
         }
 
     def _taught(self, meant: set[int], named: dict[int, Any]) -> dict[str, Any]:
@@ -170,10 +155,6 @@ class Learning:
         late = {key for key in meant if self._last.get(key, -1) >= half and self._zero.get(key, half + 1) > half}
         idle = sorted(named[key][0] for key in meant - late if key in named)
         return {"meant": len(meant), "learning": len(late), "idle": idle[:_MOST]}
-
-    def _outside(self, named: dict[int, Any], held: set[int], leaves: set[int]) -> list[Any]:
-        """The parameters with a name that backwards come to and no optimizer holds."""
-        return [row for key, row in named.items() if held and key in leaves and key not in held]
 
     def _named(self, frames: list[FrameType]) -> dict[int, Any]:
         """(name, whether a module registers it, shape) of each parameter that the user's variables lead to."""
