@@ -40,24 +40,24 @@ def shown(fault: Fault, before: Diagnosis, after: Diagnosis) -> tuple[tuple[str,
     lost = sorted(set(new.idle) - set(old.idle))
     if lost or new.learning < old.learning:
         return (), f"{', '.join(lost) or 'parameters'} no longer learn"
-    if fault.kind is Kind.UNUSED_FORWARDS:
-        if old.losses != new.losses:
-            return (), "losses are other ones"
-        return ("the forward makes no graph any more, and losses are the same",), ""
-    if fault.kind is Kind.NEVER_CLEARED:
-        return ("each step takes its own gradients; the first loss is the same, and no parameter is lost",), ""
-    if fault.kind is Kind.OTHER_DEVICE:
-        if old.losses != new.losses[: len(old.losses)]:
-            return (), "losses are other ones"
-        return ("no tensors of two devices meet any more, and losses are the same",), ""
-    if fault.kind is Kind.LOSS_CUT_OFF and after.backwards > before.backwards and new.learning == old.learning:
-        if old.losses != new.losses[: len(old.losses)]:
-            return (), "losses are other ones"
-        made = f"{after.backwards} backwards are made ({before.backwards} before), and losses up to there are the same"
-        return (made,), ""
-    if new.learning <= old.learning:
-        return (), "no more parameters learn"
-    return (f"{new.learning} of {new.meant} parameters learn ({old.learning} before); the first loss is the same",), ""
+    same = old.losses == new.losses[: len(old.losses)]
+    match fault.kind:
+        case Kind.UNUSED_FORWARDS:
+            told, same = "the forward makes no graph any more, and losses are the same", old.losses == new.losses
+        case Kind.NEVER_CLEARED:
+            told, same = "each step takes its own gradients; the first loss is the same, and no parameter is lost", True
+        case Kind.OTHER_DEVICE:
+            told = "no tensors of two devices meet any more, and losses are the same"
+        case Kind.LOSS_CUT_OFF if after.backwards > before.backwards and new.learning == old.learning:
+            told = (
+                f"{after.backwards} backwards are made ({before.backwards} before), and losses up to there are the same"
+            )
+        case _ if new.learning <= old.learning:
+            return (), "no more parameters learn"
+        case _:
+            told = f"{new.learning} of {new.meant} parameters learn ({old.learning} before); the first loss is the same"
+            same = True
+    return ((told,), "") if same else ((), "losses are other ones")
 
 
 def as_sum(others: Sequence[Measures], measures: Measures) -> tuple[tuple[str, ...], str]:

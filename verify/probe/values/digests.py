@@ -71,12 +71,7 @@ class Parameters:
             for place in single:
                 row = self._table(sums, flat[place].device, len(flat))[place]
                 self._add(flat[place], row)
-                if not light:
-                    self._note(flat[place], state, folded)
-                elif row.device.type == "cpu":
-                    state.update(content(row))
-                else:
-                    folded.append(self._fold(row))
+                self._note(row if light else flat[place], state, folded)
             if folded:
                 state.update(content(torch.stack([each.to(folded[0].device) for each in folded])))
             if None in shape:
