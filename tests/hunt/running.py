@@ -251,4 +251,7 @@ class _Watch:
 def _array(tensor: Any) -> numpy.ndarray[Any, Any]:
     if not isinstance(tensor, torch.Tensor):
         return numpy.zeros(0)
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        # what torch.func computes with has no memory of its own
+        tensor = torch._C._functorch.get_unwrapped(tensor)
     return tensor.detach().cpu().numpy().copy()

@@ -10,7 +10,22 @@ from dataclasses import dataclass
 from codemods.graph.model.cells import Key
 from codemods.graph.model.nodes import Unseen, Value
 from codemods.graph.model.state import State, written_since
-from codemods.graph.model.values import NONE, NUMBER, Instance, Mapping, Sequence, Tensor, Tuple
+from codemods.graph.model.values import (
+    NONE,
+    NUMBER,
+    Class,
+    Const,
+    Function,
+    Instance,
+    Join,
+    Mapping,
+    Method,
+    Module,
+    Partial,
+    Sequence,
+    Tensor,
+    Tuple,
+)
 from codemods.graph.python.branches import Branches
 from codemods.graph.run.contents import ITEMS
 
@@ -19,7 +34,11 @@ MAX_TURNS = 4
 
 
 MAX_FILLING = 12
-"""How many are run while each lets one more place hold a graph that held none: ``a, b, c = b, c, loss``."""
+"""How many are run while each lets one more place hold a graph that held none, ``a, b, c = b, c, loss``, or leaves
+something else that conditions may ask for, ``state = "warm"``."""
+
+_DEEPEST = 3
+"""How deep what a turn made anew is looked into for what conditions may ask for."""
 
 _WITH_IDENTITY = (Instance, Sequence, Mapping)
 _HOLDING = (*_WITH_IDENTITY, Tuple)
@@ -28,12 +47,14 @@ _HOLDING = (*_WITH_IDENTITY, Tuple)
 @dataclass
 class _HandedOn:
     """What a turn hands on: the cells that hold something out of what they held, ``node = node.next``; those that hold
-    what they held within something, ``node = (loss, node)``, with that; and whether a cell holds a graph for the first
-    time, which the next turn may hand on to another one."""
+    what they held within something, ``node = (loss, node)``, with that; whether a cell holds a graph for the first
+    time, which the next turn may hand on to another one; and what else now lies in cells by which the next turn may go
+    another way."""
 
     down: dict[Key, None]
     grown: dict[Key, Value]
     filling: bool
+    decided: dict[Key, frozenset[object]]
 
 
 class Loops(Branches):
@@ -111,6 +132,10 @@ class Loops(Branches):
         counted: bool,
     ) -> None:
         walked: set[tuple[int, ...]] = set()
+        oldest = self.run.oids
+        decided: dict[Key, frozenset[object]] = {}
+        known: set[frozenset[tuple[Key, frozenset[object]]]] = set()
+        settled = 0
         turn = -1
         while turns:
             value = turns.popleft()
@@ -121,15 +146,23 @@ class Loops(Branches):
             start = self.run.s
             self.run.s = start.fork()
             begin(value)
+            begun = written_since(self.run.s, start.log)
             self.execute(s.body)
             ends = ([] if self.run.dead else [self.run.s]) + self.continues
             self.run.frame.loops.pop()
             if not ends:
                 self.run.dead = True
                 break
-            handed = None if counted else self._handed_on(start, ends)
+            handed = None if counted else self._handed_on(start, ends, begun, oldest)
             self.run.meet(ends, start)
             filling = handed is not None and self._let_go_on(handed, s, first=turn == 1)
+            if handed is not None and handed.decided:
+                # turns go through the same again once all that decides is what it was
+                decided |= handed.decided
+                now = frozenset(decided.items())
+                filling = filling or now not in known
+                settled = turn if turn and now not in known else settled
+                known.add(now)
             made = self.run.trace.walks[before:]
             new = {tuple(id(p.node) for p in walk.place.chain()) for walk in made} - walked
             walked |= new
@@ -141,23 +174,30 @@ class Loops(Branches):
                 continue
             # an element that is walked must not be there again
             further = turn < MAX_FILLING - 1 and not (made and self.run.nodes_of(value))
-            if ((new or again) and turn < MAX_TURNS - 1) or (filling and further):
+            most = min(settled + MAX_TURNS, MAX_FILLING)
+            if ((new or again) and turn < most - 1) or (filling and further):
                 turns.append(value)
             elif filling:
                 self.run.left_out(
                     self.run.frame.file.path, s, f"what its turns hand on was followed for {turn + 1} of them"
                 )
 
-    def _handed_on(self, start: State, ends: list[State]) -> _HandedOn:
-        """What a turn that began with the memory ``start`` hands on to the next one."""
-        found = _HandedOn({}, {}, filling=False)
+    def _handed_on(self, start: State, ends: list[State], begun: dict[Key, None], oldest: int) -> _HandedOn:
+        """What a turn that began with the memory ``start``, and by writing what has ``begun``, hands on to the next
+        one; ``oldest`` is the last identity that was given before the loop."""
+        found = _HandedOn({}, {}, filling=False, decided={})
         for end in ends:
             self.run.s = end
             for key in written_since(end, start.log):
                 old, new = start.peek(key), end.peek(key)
-                if new is old or old is None or new is None:
+                if new is old or key in begun:
                     continue
-                found.filling = found.filling or self._fuller(old, new)
+                if new is None or (old is None and not self._may_be_missed(key)):
+                    continue
+                look = self._decisive(new, end, oldest) if key[0] <= oldest else None
+                if look is not None and not _alike(self._decisive(old, start, oldest), look):
+                    found.decided[key] = found.decided.get(key, frozenset()) | {look}
+                found.filling = found.filling or (old is not None and self._fuller(old, new))
                 if not isinstance(old, Value) or not isinstance(new, Value):
                     continue
                 if self._lies_in(new, old):
@@ -234,3 +274,47 @@ class Loops(Branches):
                         seen.add(known)
                         stack.append(option)
         return False
+
+    def _may_be_missed(self, key: Key) -> bool:
+        """Whether code may ask if a cell holds anything: a key of a dict, an attribute of an object."""
+        return isinstance(key[1], tuple) or key[0] in self.run.instances
+
+    def _decisive(self, content: object, state: State, oldest: int, depth: int = 0) -> object:
+        """What conditions and calls may tell of what a cell holds, by which these go another way; of what was made
+        since the identity ``oldest``, by what is in it."""
+
+        def inside(part: object) -> object:
+            return self._decisive(part, state, oldest, depth + 1)
+
+        if isinstance(content, tuple):
+            return tuple(map(inside, content))
+        if isinstance(content, Const):
+            return type(content.value), content.value
+        if isinstance(content, Tuple):
+            return (bool(content.items), *map(inside, content.items))
+        if isinstance(content, Join):
+            return frozenset(map(inside, content.options))
+        if isinstance(content, Function):
+            return content.definition
+        if isinstance(content, Class):
+            return content.info
+        if isinstance(content, Method):
+            return inside(content.receiver), inside(content.function), content.name
+        if isinstance(content, Partial):
+            return inside(content.function), inside(content.args)
+        if not isinstance(content, (*_WITH_IDENTITY, Module)):
+            return None
+        if content.oid <= oldest:
+            return content.oid
+        kind = content.cls if isinstance(content, Instance) else content.__class__
+        if depth > _DEEPEST:
+            return kind
+        names = (ITEMS, *self.run.attributes.get(content.oid, ()))
+        return kind, *((name, inside(state.peek((content.oid, name)))) for name in names)
+
+
+def _alike(old: object, new: object) -> bool:
+    """Whether conditions come out the same for things of these looks: a list may have got longer."""
+    if isinstance(old, tuple) and isinstance(new, tuple):
+        return len(new) >= len(old) and all(map(_alike, old, new))
+    return old == new
