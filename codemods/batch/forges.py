@@ -143,6 +143,11 @@ def ask_client(command: Sequence[str], cwd: Path, kind: type[Json]) -> Json:
     return answer
 
 
+def api(client: str, host: str, where: str, cwd: Path, kind: type[Json], method: str = "GET") -> Json:
+    """What the interface of a forge, reached by its client, answers at ``where``; raises as :func:`ask_client`."""
+    return ask_client([client, "api", "--hostname", host, "--method", method, where], cwd, kind)
+
+
 @contextlib.contextmanager
 def body_file(body: Path, cwd: Path) -> Iterator[Path]:
     """A file with the text of a request, no longer than forges take it."""

@@ -31,7 +31,7 @@ def status(campaign: Campaign, *, upstream: bool = False) -> dict[str, Any]:
         }
     with ledger:
         rows, unlisted = ledger.repositories(), ledger.unlisted()
-    by_key = {one.source.key: one for one in campaign.repositories}
+    by_key = campaign.by_key
     moved: dict[int, Any] = {}
     if upstream:
         from codemods.batch.requests.upstream import look

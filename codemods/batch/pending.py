@@ -44,12 +44,12 @@ def register(ledger: Ledger, campaign: Campaign) -> tuple[dict[int, Repository],
 
     Return its repositories by their numbers, and the names of those that it does not list any more.
     """
-    by_key = {repository.source.key: repository for repository in campaign.repositories}
+    listed = campaign.by_key.items()
     gone = ledger.register(
-        ((key, one.source.name, sources.redact(one.source.url), one.skip) for key, one in by_key.items()), slug_of
+        ((key, one.source.name, sources.redact(one.source.url), one.skip) for key, one in listed), slug_of
     )
     rows = ledger.each("SELECT id, key FROM repositories WHERE listed")
-    return {row["id"]: by_key[row["key"]] for row in rows}, gone
+    return {row["id"]: campaign.by_key[row["key"]] for row in rows}, gone
 
 
 def chosen(ledger: Ledger, only: Collection[str]) -> list[int]:

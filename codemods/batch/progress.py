@@ -47,7 +47,7 @@ class Progress:
             self._live = None
 
     def begin(self, total: int, finished: int) -> None:
-        """See :class:`codemods.batch.running.Observer`."""
+        """Note that ``total`` repositories are listed, and that ``finished`` of them need nothing more."""
         self._total, self._finished, self._before = total, finished, finished
         self._start = time.monotonic()
         self._ends.append(self._start)
@@ -62,21 +62,21 @@ class Progress:
             self._live.start()
 
     def settled(self, row: Row, seconds: float) -> None:
-        """See :class:`codemods.batch.running.Observer`."""
+        """Tell that a repository came to its end, for this run, which worked on it for so many seconds."""
         self._finished += 1
         self._ends.append(time.monotonic())
         self._states[row["state"]] += 1
         self.say(f"{self._finished}/{self._total}  {row['slug']}: {outcome(row)} ({seconds:.1f} s)")
 
     def look(self, doing: Sequence[Doing]) -> None:
-        """See :class:`codemods.batch.running.Observer`."""
+        """Show what is being done; called several times a second."""
         now = time.monotonic()
         if self._live is not None and now - self._shown > _REFRESH:
             self._shown = now
             self._live.update(self._table(doing), refresh=True)
 
     def say(self, text: str) -> None:
-        """See :class:`codemods.batch.running.Observer`."""
+        """Tell the person a sentence."""
         if self.quiet:
             return
         if self._live is not None:

@@ -14,7 +14,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from codemods.batch import sources
 from codemods.batch.campaign.settings import Campaign, Repository
@@ -25,6 +25,7 @@ from codemods.batch.ledger.ledger import Ledger, Row
 from codemods.batch.ledger.lock import owned
 from codemods.batch.pending import OTHER_TOOL, chosen, next_stage, register, require_repositories
 from codemods.batch.places import Places
+from codemods.batch.progress import Progress
 from codemods.batch.stages.committing import fetch_bundle
 from codemods.batch.stages.job import FACTS, PARTLY, Job, Outcome
 from codemods.batch.stages.jobs import read_facts
@@ -35,26 +36,6 @@ DEATHS = 2
 _STATE_AFTER = {"clone": "cloned", "rewrite": "rewritten", "verify": "verified"}
 #: The stage whose results a repository in that state has.
 _LEFT_BY = {"cloned": "clone", "unchanged": "rewrite", "rewritten": "rewrite", "verified": "verify"}
-
-
-class Observer(Protocol):
-    """Told how a campaign goes, for a person who waits."""
-
-    def begin(self, total: int, finished: int) -> None:
-        """``total`` repositories are listed, ``finished`` of them needed nothing more."""
-        ...
-
-    def settled(self, row: Row, seconds: float) -> None:
-        """A repository came to its end, for this run, that worked on it for so many seconds."""
-        ...
-
-    def look(self, doing: Sequence[Doing]) -> None:
-        """What is being done; called several times a second."""
-        ...
-
-    def say(self, text: str) -> None:
-        """A sentence for the person."""
-        ...
 
 
 @dataclass
@@ -74,7 +55,7 @@ Executors = Callable[[Places, int], tuple[Executor, Executor]]
 def run(
     campaign: Campaign,
     executors: Executors,
-    observer: Observer,
+    progress: Progress,
     *,
     only: Collection[str] = (),
     stages: Collection[str] = ("clone", "rewrite", "verify"),
@@ -92,7 +73,7 @@ def run(
     with owned(campaign.work), Ledger.open(campaign.work) as ledger:
         places = Places(campaign.work)
         places.sweep()
-        work = _Work(campaign, ledger, places, observer, who, stages)
+        work = _Work(campaign, ledger, places, progress, who, stages)
         try:
             work.prepare(only, again)
             if work.todo:
@@ -112,7 +93,7 @@ class _Work:
     _campaign: Campaign
     _ledger: Ledger
     _places: Places
-    _observer: Observer
+    _progress: Progress
     _who: tuple[str, str]
     _stages: Collection[str]
     summary: Summary = field(default_factory=Summary)
@@ -126,9 +107,9 @@ class _Work:
         """Find out what there is to do."""
         self._repositories, gone = register(self._ledger, self._campaign)
         for pattern in self._campaign.idle:
-            self._observer.say(f"no repository fits {pattern}")
+            self._progress.say(f"no repository fits {pattern}")
         for slug in gone:
-            self._observer.say(f"{slug}: the campaign does not name it any more; what was done with it stays")
+            self._progress.say(f"{slug}: the campaign does not name it any more; what was done with it stays")
         numbers = chosen(self._ledger, only)
         old: list[Row] = []
         # One row at a time: of a hundred thousand, what stands in all of them would be most of the memory.
@@ -137,7 +118,7 @@ class _Work:
                 self._adopt(row)
                 row = self._ledger.repository(row["id"])
             if self._lost(row):
-                self._observer.say(f"{row['slug']}: its results are not in the work folder; it is done again")
+                self._progress.say(f"{row['slug']}: its results are not in the work folder; it is done again")
                 self._plan_again(row, "its results were gone")
             elif self._is_old(row):
                 old.append(row)
@@ -169,7 +150,7 @@ class _Work:
                     self.summary.standing[row["state"]] = self.summary.standing.get(row["state"], 0) + 1
         # Last of all: where runs end sooner than such a repository does, or by it, the others are done all the same.
         self.todo.extend(number for _, number in sorted(interrupted))
-        self._observer.begin(len(numbers), finished)
+        self._progress.begin(len(numbers), finished)
 
     def loop(self, cloner: Executor, worker: Executor) -> None:
         """Keep the executors busy until nothing is left."""
@@ -204,7 +185,7 @@ class _Work:
         if begun:
             self._begun |= begun
             self._ledger.work_began(begun)
-        self._observer.look(doing)
+        self._progress.look(doing)
 
     # One repository.
 
@@ -260,7 +241,7 @@ class _Work:
         if outcome.status == "died":
             deaths = self._ledger.died(job.repository)
             if deaths < DEATHS:
-                self._observer.say(f"{job.slug}: {outcome.reason}; it is tried once more")
+                self._progress.say(f"{job.slug}: {outcome.reason}; it is tried once more")
                 (self.todo if job.stage == "clone" else self._ready).append(job.repository)
                 shutil.rmtree(attempt, ignore_errors=True)
                 return
@@ -285,7 +266,7 @@ class _Work:
             self._ready.append(number)
             return
         self.summary.settled[row["state"]] = self.summary.settled.get(row["state"], 0) + 1
-        self._observer.settled(row, self._spent.pop(number, 0.0))
+        self._progress.settled(row, self._spent.pop(number, 0.0))
 
     def _advance(self, row: Row, stage: str, log: str) -> None:
         """Tell the ledger of a result that is in its place."""
@@ -364,7 +345,7 @@ class _Work:
         from codemods.batch.requests.upstream import look
 
         if old:
-            self._observer.say(f"asking the remotes of {len(old)} repositories whether they have moved")
+            self._progress.say(f"asking the remotes of {len(old)} repositories whether they have moved")
         found = look([(row, self._repositories[row["id"]]) for row in old])
         moved = []
         for row in old:

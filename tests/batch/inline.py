@@ -11,6 +11,7 @@ from codemods.batch.campaign.settings import Campaign
 from codemods.batch.executors import Doing, Executor
 from codemods.batch.ledger.ledger import Row
 from codemods.batch.places import Places
+from codemods.batch.progress import Progress
 from codemods.batch.running import Summary, run
 from codemods.batch.stages.job import Job, Outcome
 from codemods.batch.stages.jobs import perform, write_facts
@@ -47,25 +48,26 @@ class Inline:
         """Nothing to close."""
 
 
-class Quiet:
-    """An observer that only remembers."""
+class Quiet(Progress):
+    """Progress that only remembers."""
 
     def __init__(self) -> None:
+        super().__init__(quiet=True)
         self.said: list[str] = []
         self.spent: dict[str, float] = {}
 
     def begin(self, total: int, finished: int) -> None:
-        """See Observer."""
+        """Nothing."""
 
     def settled(self, row: Row, seconds: float) -> None:
-        """See Observer."""
+        """Remember the seconds."""
         self.spent[row["slug"]] = seconds
 
     def look(self, doing: Any) -> None:
-        """See Observer."""
+        """Nothing."""
 
     def say(self, text: str) -> None:
-        """See Observer."""
+        """Remember the text."""
         self.said.append(text)
 
 

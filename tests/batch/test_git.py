@@ -74,7 +74,7 @@ def test_nothing_is_executed(home: Path, tmp_path: Path) -> None:
     git(source, "commit", "-q", "-m", "work")
     facts = clone(Git(of_path(source)), of_path(source), "", tmp_path / "clone", Limits())
     write_tree(Git(), tmp_path / "clone", tmp_path / "tree")
-    unpack_tree(Git(), pack(tmp_path / "clone"), tmp_path / "unpacked")
+    unpack_tree(Git(), pack(tmp_path / "clone", ".git"), tmp_path / "unpacked")
     assert facts["submodules"] == 1
     assert not (home / "ran").exists()
     assert not list((tmp_path / "clone" / ".git").glob("hooks/*"))

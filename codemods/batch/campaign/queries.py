@@ -55,14 +55,9 @@ def _checked(text: str, found: list[str], most: int, say: Callable[[str], None])
 
 def _of_gitlab(kind: str, words: str) -> list[str]:
     """Projects of a topic, or whose name or description has ``words``, at the GitLab that glab knows."""
-    found: list[str] = []
-    for page in range(1, 1 + MOST // 100):
-        asked = urlencode({"topic" if kind == "topic" else "search": words, "archived": "false", "simple": "false"})
-        rows = _rows(["glab", "api", f"projects?{asked}&per_page=100&page={page}"], "http_url_to_repo")
-        found += [str(row["http_url_to_repo"]) for row in rows if not row.get("forked_from_project")]
-        if len(rows) < 100:
-            break
-    return found
+    asked = urlencode({"topic" if kind == "topic" else "search": words, "archived": "false", "simple": "false"})
+    rows = _pages(MOST, lambda page: ["glab", "api", f"projects?{asked}&per_page=100&page={page}"])
+    return [str(row["http_url_to_repo"]) for row in rows if not row.get("forked_from_project")]
 
 
 def _of_owner(host: str, owner: str) -> list[str]:
@@ -74,12 +69,18 @@ def _of_owner(host: str, owner: str) -> list[str]:
         at = ["env", f"GH_HOST={host}"] if host != "github.com" else []
         words = [*at, "gh", "repo", "list", owner, "--no-archived", "--source", "--limit", str(10 * MOST)]
         return _addresses([*words, "--json", "url"], "url")
-    found: list[str] = []
-    # glab answers page by page, and with what lies in subgroups only where it is told to.
-    for page in range(1, 1 + 10 * MOST // 100):
-        at = ["env", f"GITLAB_HOST={host}"] if host != "gitlab.com" else []
-        words = [*at, "glab", "repo", "list", "--group", owner, "--include-subgroups", "--archived=false"]
-        rows = _addresses([*words, "--per-page", "100", "--page", str(page), "--output", "json"], "http_url_to_repo")
+    at = ["env", f"GITLAB_HOST={host}"] if host != "gitlab.com" else []
+    # With what lies in subgroups only where it is told to.
+    words = [*at, "glab", "repo", "list", "--group", owner, "--include-subgroups", "--archived=false"]
+    rows = _pages(10 * MOST, lambda page: [*words, "--per-page", "100", "--page", str(page), "--output", "json"])
+    return [str(row["http_url_to_repo"]) for row in rows]
+
+
+def _pages(most: int, command: Callable[[int], list[str]]) -> list[dict[str, Any]]:
+    """The projects that glab lists page by page, up to ``most``; ``command`` asks for a page."""
+    found: list[dict[str, Any]] = []
+    for page in range(1, 1 + most // 100):
+        rows = _rows(command(page), "http_url_to_repo")
         found += rows
         if len(rows) < 100:
             break

@@ -180,6 +180,11 @@ class Campaign:
         return known
 
     @functools.cached_property
+    def by_key(self) -> dict[str, Repository]:
+        """The repositories by the keys of their sources."""
+        return {one.source.key: one for one in self.repositories}
+
+    @functools.cached_property
     def _settled(self) -> tuple[dict[str, Any], dict[str, Any]]:
         return asdict(self.options), asdict(self.commits)
 
@@ -195,6 +200,7 @@ def read(file: Path) -> Campaign:
     Raises :class:`CampaignError` for a file that cannot be read or is not TOML, an unknown key, a value that does not
     fit, an unknown rule, and an address that is none. Nothing is cloned or looked for on a network.
     """
+    from codemods.batch.artifacts import unknown
     from codemods.rules import UnknownRule, require_known
 
     tables, singles, groups = schema.check(str(file), _load(file))
@@ -214,7 +220,10 @@ def read(file: Path) -> Campaign:
     if tables["publish"].get("remote") and tables["publish"].get("fork"):
         raise CampaignError(f"{file}: [publish] has remote and fork: where branches go is one or the other")
     repositories, idle = _repositories(file, base, tables["repositories"], (singles, groups), runs)
-    made = Campaign(
+    artifacts = campaign.get("artifacts", ARTIFACTS)
+    if wrong := unknown(artifacts):
+        raise CampaignError(f"{file}: artifacts: {wrong}")
+    return Campaign(
         file=Path(os.path.abspath(file)),
         name=name,
         work=Path(os.path.abspath(work)),
@@ -226,11 +235,9 @@ def read(file: Path) -> Campaign:
         commits=Commits(**tables["commit"]),
         publishing=Publishing(**tables["publish"]),
         limits=Limits(**tables["limits"]),
-        artifacts=campaign.get("artifacts", ARTIFACTS),
+        artifacts=artifacts,
         steps=Steps(**tables["steps"]),
     )
-    _check_artifacts(file, made)
-    return made
 
 
 def _load(file: Path) -> dict[str, Any]:
@@ -353,11 +360,3 @@ def _lines(file: Path) -> tuple[str, ...]:
         return tuple(file.read_text(encoding="utf-8").splitlines())
     except (OSError, UnicodeDecodeError) as error:
         raise CampaignError(f"requirements in [verify]: {file}: {error}") from None
-
-
-def _check_artifacts(file: Path, campaign: Campaign) -> None:
-    from codemods.batch.artifacts import unknown
-
-    wrong = unknown(campaign.artifacts)
-    if wrong:
-        raise CampaignError(f"{file}: artifacts: {wrong}")

@@ -10,11 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.util
-import io
 import logging
 import queue
 import shutil
-import tarfile
 import tempfile
 import threading
 import time
@@ -25,11 +23,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codemods import __version__
-from codemods.batch.errors import CampaignError, Exhausted
+from codemods.batch.errors import CampaignError, Exhausted, is_full
 from codemods.batch.executors import Doing, received
-from codemods.batch.stages.cloning import extract, pack
-from codemods.batch.stages.job import Job, Outcome
-from codemods.batch.stages.worker import Worker, pack_result
+from codemods.batch.stages.cloning import pack, unpack
+from codemods.batch.stages.job import LOG, RESULT, Job, Outcome
+from codemods.batch.stages.worker import Worker
 from codemods.source.home import needs
 
 if TYPE_CHECKING:
@@ -88,7 +86,7 @@ class DaskExecutor:
 
     def submit(self, job: Job) -> None:
         """See :class:`Executor`."""
-        travelling = replace(job, clone="", folder="", packed=pack(Path(job.clone)))
+        travelling = replace(job, clone="", folder="", packed=pack(Path(job.clone), ".git"))
         key = f"codemod-{job.stage}-{job.slug}-{job.id}"
         self._jobs[key] = job
         self._since[key] = time.monotonic()
@@ -147,14 +145,9 @@ class DaskExecutor:
         begin = time.monotonic()
         try:
             status, reason, facts, seconds, files = future.result()
-            folder = Path(job.folder)
-            folder.mkdir(parents=True)
-            with tarfile.open(fileobj=io.BytesIO(files)) as archive:
-                extract(archive, folder)
+            unpack(files, Path(job.folder))
             outcome = Outcome(job, status, reason, facts, job.folder, seconds)
         except OSError as error:
-            from codemods.batch.errors import is_full
-
             status = "exhausted" if is_full(error) else "died"
             outcome = Outcome(job, status, f"{type(error).__name__}: {error}", {}, job.folder)
         except BaseException as error:  # whatever the cluster says of a job that it gave up
@@ -217,6 +210,6 @@ def work(job: Job) -> tuple[str, str, dict[str, Any], float, bytes]:
             lambda _: None,
             threading.Event(),
         )
-        return outcome.status, outcome.reason, outcome.facts, outcome.seconds, pack_result(outcome)
+        return outcome.status, outcome.reason, outcome.facts, outcome.seconds, pack(Path(outcome.folder), RESULT, LOG)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

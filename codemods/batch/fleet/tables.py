@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from codemods.batch.ledger.ledger import Ledger, Row
+from codemods.terms.words import words
 
 #: Each file's name and what stands in it; docs/batch-schema.md says what the columns mean.
 QUERIES = {
@@ -99,22 +100,9 @@ def _parquet(path: Path, names: list[str]) -> Iterator[_Sink]:
 
 
 _SINKS = {"csv": _csv, "parquet": _parquet}
-_COUNTS = frozenset(
-    (
-        *(
-            "findings",
-            "fixed",
-            "repositories",
-            "kept",
-            "broken",
-            "partly_reached",
-            "not_reached",
-            "not_judged",
-            "proven",
-        ),
-        *("files", "lines", "line", "cell", "changed", "commits", "comments", "draft", "conflict"),
-        *("nodes_before", "nodes_after", "bytes_before", "bytes_after", "leak_before", "leak_after"),
-    )
+_COUNTS = words(
+    "findings fixed repositories kept broken partly_reached not_reached not_judged proven files lines line cell "
+    "changed commits comments draft conflict nodes_before nodes_after bytes_before bytes_after leak_before leak_after"
 )
 _NUMBERS = ("_seconds", "_at", "growth_before", "growth_after", "seconds_before", "seconds_after")
 

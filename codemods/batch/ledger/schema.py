@@ -4,6 +4,7 @@ from __future__ import annotations
 
 VERSION = 1
 
+#: The tables of the first release.
 SCHEMA = """
 CREATE TABLE campaign (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE repositories (
@@ -32,20 +33,13 @@ CREATE TABLE repositories (
   clone_seconds REAL, rewrite_seconds REAL, verify_seconds REAL,
   remote TEXT NOT NULL DEFAULT '',
   pushed TEXT NOT NULL DEFAULT '',
-  pull_request TEXT NOT NULL DEFAULT '',
-  tool TEXT NOT NULL DEFAULT '',
-  tree TEXT NOT NULL DEFAULT '',
-  before TEXT NOT NULL DEFAULT '',
-  request TEXT NOT NULL DEFAULT '',
-  followed_at REAL,
-  opened_at REAL,
-  ended_at REAL
+  pull_request TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX repositories_state ON repositories (state);
 CREATE TABLE findings (
   repository INTEGER NOT NULL REFERENCES repositories (id),
   rule TEXT NOT NULL, path TEXT NOT NULL, line INTEGER NOT NULL, promise TEXT NOT NULL,
-  fate TEXT NOT NULL, obstacle TEXT NOT NULL, message TEXT NOT NULL, cell INTEGER, proof TEXT NOT NULL DEFAULT ''
+  fate TEXT NOT NULL, obstacle TEXT NOT NULL, message TEXT NOT NULL, cell INTEGER
 );
 CREATE INDEX findings_repository ON findings (repository);
 CREATE TABLE verdicts (
@@ -73,7 +67,7 @@ CREATE TABLE events (
 CREATE INDEX events_repository ON events (repository);
 """
 
-#: Columns that a ledger of an earlier release lacks: table, name, declaration.
+#: Columns that came later, which every ledger gets when it is opened: table, name, declaration.
 ADDED = (
     ("findings", "proof", "TEXT NOT NULL DEFAULT ''"),
     ("repositories", "tool", "TEXT NOT NULL DEFAULT ''"),
@@ -89,7 +83,7 @@ ADDED = (
     ("repositories", "pushing", "TEXT NOT NULL DEFAULT ''"),
 )
 
-#: Tables that a ledger of an earlier release lacks, and their indices.
+#: Tables that came later, and indices.
 TABLES = (
     "CREATE TABLE IF NOT EXISTS comments (repository INTEGER NOT NULL REFERENCES repositories (id), "
     "at REAL, author TEXT NOT NULL, path TEXT NOT NULL, line INTEGER, text TEXT NOT NULL)",

@@ -195,7 +195,7 @@ def _delete_branch(campaign: Campaign, ledger: Ledger, row: Row, say: Say) -> No
     """Remove the branch of a request at its remote. Raises :class:`Refused` where somebody else has pushed to it."""
     branch = campaign.commits.branch
     ref = f"refs/heads/{branch}"
-    repository = next((one for one in campaign.repositories if one.source.key == row["key"]), None)
+    repository = campaign.by_key.get(row["key"])
     if repository is None:
         say(f"{row['slug']}: the campaign does not name it any more: its branch {branch} stays")
         return

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from codemods.batch import forges
@@ -27,8 +27,11 @@ def fork_of(client: str, source: Source, cwd: Path) -> str:
     Raises :class:`Failed` in the forge's words.
     """
     host, path = forges.place_of(source)
-    asking = _Asking(client, host, cwd)
-    return _of_github(asking, path) if client == "gh" else _of_gitlab(asking, path)
+
+    def ask(where: str, kind: type[forges.Json], method: str = "GET") -> forges.Json:
+        return forges.api(client, host, where, cwd, kind, method)
+
+    return _of_github(ask, path) if client == "gh" else _of_gitlab(ask, path)
 
 
 def at(source: Source, path: str) -> Source:
@@ -52,19 +55,13 @@ def wait_for(fork: Source, sleep: Callable[[float], None] = time.sleep) -> None:
     raise Failed(f"the fork {forges.place_of(fork)[1]} cannot be pushed to: {why}")
 
 
-class _Asking(NamedTuple):
-    """A forge's interface by its client."""
+class _Ask(Protocol):
+    """Asks a forge: where, for an object or a list, and how."""
 
-    client: str
-    host: str
-    cwd: Path
-
-    def __call__(self, where: str, kind: type[forges.Json], method: str = "GET") -> forges.Json:
-        words = [self.client, "api", "--hostname", self.host, "--method", method, where]
-        return forges.ask_client(words, self.cwd, kind)
+    def __call__(self, where: str, kind: type[forges.Json], method: str = "GET") -> forges.Json: ...
 
 
-def _of_github(ask: _Asking, path: str) -> str:
+def _of_github(ask: _Ask, path: str) -> str:
     told = _told(ask(f"repos/{path}", dict), "full_name")
     if (told.get("permissions") or {}).get("push"):
         return ""
@@ -72,7 +69,7 @@ def _of_github(ask: _Asking, path: str) -> str:
     return str(_told(ask(f"repos/{path}/forks", dict, "POST"), "full_name")["full_name"])
 
 
-def _of_gitlab(ask: _Asking, path: str) -> str:
+def _of_gitlab(ask: _Ask, path: str) -> str:
     where = f"projects/{quote(path, safe='')}"
     told = _told(ask(where, dict), "path_with_namespace")
     rights = (told.get("permissions") or {}).values()

@@ -27,6 +27,7 @@ from codemods.batch.requests.told import published_since
 from codemods.batch.requests.upstream import look, our_branch, require_ours
 from codemods.batch.sources import Source, parse, redact
 from codemods.batch.stages.job import PARTLY
+from codemods.terms.words import words
 
 Say = Callable[[str], None]
 #: git's word for a remote that lacks what a shallow clone lacks, too.
@@ -34,12 +35,10 @@ _SHALLOW = "shallow update not allowed"
 #: How the title of a request begins that holds what no run has kept.
 UNVERIFIED = "UNVERIFIED"
 #: What the configuration of a clone of ours holds; whatever else stands there was put there by somebody.
-_CONFIGURED = frozenset(
-    {
-        *("core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.symlinks"),
-        *("core.ignorecase", "core.precomposeunicode", "extensions.partialclone", "extensions.objectformat"),
-        *("remote.origin.url", "remote.origin.fetch", "remote.origin.tagopt"),
-    }
+_CONFIGURED = words(
+    "core.repositoryformatversion core.filemode core.bare core.logallrefupdates core.symlinks core.ignorecase "
+    "core.precomposeunicode extensions.partialclone extensions.objectformat remote.origin.url remote.origin.fetch "
+    "remote.origin.tagopt"
 )
 
 
@@ -86,12 +85,11 @@ def publish(
     """
     with opened(campaign) as ledger:
         chosen(ledger, only)
-        by_key = {one.source.key: one for one in campaign.repositories}
         course = _Course()
         for row in ledger.repositories():
-            if (only and row["slug"] not in only) or row["key"] not in by_key:
+            repository = campaign.by_key.get(row["key"])
+            if (only and row["slug"] not in only) or repository is None:
                 continue
-            repository = by_key[row["key"]]
             if not _due(campaign, row, repository, say, course, asked=bool(only)):
                 continue
             if most is not None and course.done >= most:

@@ -68,7 +68,8 @@ def ask(place: Place, cwd: Path) -> Answer:
             return answer
         where = f"repos/{place.path}/pulls/{place.number}/comments?per_page=100"
         me = str((told.get("author") or {}).get("login", ""))
-        said = (*answer.comments, *remarks_of_github(_api(place, where, cwd, list), me))
+        remarks = forges.api("gh", place.host, where, cwd, list)
+        said = (*answer.comments, *remarks_of_github(remarks, me))
     else:
         told = forges.ask_client(_words(place, "view", "--output", "json"), cwd, dict)
         answer = of_gitlab(told)
@@ -77,15 +78,14 @@ def ask(place: Place, cwd: Path) -> Answer:
             answer = answer._replace(standing=replace(answer.standing, review="approved"))
         if not answer.standing.comments:
             return answer
-        said = notes_of_gitlab(
-            _api(place, f"{at}/notes?per_page=100", cwd, list), str((told.get("author") or {}).get("username", ""))
-        )
+        notes = forges.api("glab", place.host, f"{at}/notes?per_page=100", cwd, list)
+        said = notes_of_gitlab(notes, str((told.get("author") or {}).get("username", "")))
     return answer._replace(standing=replace(answer.standing, comments=len(said)), comments=said)
 
 
 def _approved(place: Place, at: str, cwd: Path) -> bool:
     try:
-        return is_approved_on_gitlab(_api(place, f"{at}/approvals", cwd, dict))
+        return is_approved_on_gitlab(forges.api("glab", place.host, f"{at}/approvals", cwd, dict))
     except Failed:
         # Not every GitLab has approvals: then nobody is known to have given one.
         return False
@@ -145,7 +145,3 @@ def _run(place: Place, verb: str, cwd: Path, *words: str) -> None:
 def _words(place: Place, verb: str, *words: str) -> list[str]:
     kind = "pr" if place.client == "gh" else "mr"
     return [place.client, kind, verb, place.number, *place.repository, *words]
-
-
-def _api(place: Place, where: str, cwd: Path, kind: type[forges.Json]) -> forges.Json:
-    return forges.ask_client([place.client, "api", "--hostname", place.host, where], cwd, kind)

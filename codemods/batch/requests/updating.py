@@ -48,7 +48,7 @@ def outdated(campaign: Campaign, say: Say, *, only: Collection[str] = ()) -> Out
     campaign is at work.
     """
     found = Outdated()
-    by_key = {one.source.key: one for one in campaign.repositories}
+    by_key = campaign.by_key
     with opened(campaign) as ledger:
         wanted = set(chosen(ledger, only))
         rows = [row for row in ledger.repositories() if row["id"] in wanted and row["pushed"] and row["key"] in by_key]
@@ -96,7 +96,7 @@ def _is_wanted(campaign: Campaign, ledger: Ledger, row: Row) -> bool:
 def update(
     campaign: Campaign,
     found: Outdated,
-    run: Callable[[Callable[[Row], str], list[str]], None],
+    run: Callable[[Callable[[Row], str], list[str]], object],
     push: Callable[[list[str]], int],
     say: Say,
 ) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import shutil
 import tarfile
@@ -74,11 +75,7 @@ def write_tree(git: Git, clone: Path, folder: Path) -> None:
 
 def unpack_tree(git: Git, packed: bytes, folder: Path) -> None:
     """Write the files of a clone that :func:`pack` made bytes of into ``folder``."""
-    import io
-
-    folder.mkdir()
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        extract(archive, folder)
+    unpack(packed, folder)
     checkout(git, folder)
 
 
@@ -87,18 +84,24 @@ def checkout(git: Git, folder: Path) -> None:
     git.run("checkout", "--quiet", "--force", "--detach", "HEAD", cwd=folder)
 
 
-def pack(clone: Path) -> bytes:
-    """A clone as bytes, to be sent to another machine."""
-    import io
-
+def pack(folder: Path, *names: str) -> bytes:
+    """What ``folder`` has of ``names`` as bytes, to be sent to another machine."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        archive.add(clone / ".git", ".git")
+        for name in names:
+            if (folder / name).exists():
+                archive.add(folder / name, name)
     return buffer.getvalue()
 
 
-def extract(archive: tarfile.TarFile, folder: Path) -> None:
-    """Extract an archive of ours; nothing in it can be written outside of ``folder``."""
+def unpack(packed: bytes, folder: Path) -> None:
+    """Make ``folder`` of what :func:`pack` made bytes of; nothing in it can be written outside of it."""
+    folder.mkdir(parents=True)
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        _extract(archive, folder)
+
+
+def _extract(archive: tarfile.TarFile, folder: Path) -> None:
     if hasattr(tarfile, "data_filter"):
         archive.extractall(folder, filter="data")
         return

@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from codemods.batch.stages.job import RESULT, Job, Outcome
+from codemods.batch.stages.job import Job, Outcome
 from codemods.batch.stages.jobs import perform
 
 #: A worker is replaced after so many jobs, or when it has become so large; what is simulated is remembered in it.
@@ -157,19 +157,6 @@ def environment(given: Mapping[str, str], scratch: Path, cache: Path) -> dict[st
         "MPLCONFIGDIR": str(cache),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-
-
-def pack_result(outcome: Outcome) -> bytes:
-    """The files of a result, to be sent to another machine."""
-    import io
-    import tarfile
-
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for path in sorted(Path(outcome.folder).glob("*")):
-            if path.name in (RESULT, "log.txt"):
-                archive.add(path, path.name)
-    return buffer.getvalue()
 
 
 if __name__ == "__main__":
