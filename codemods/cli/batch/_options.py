@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated, Any
 
 import typer
 
-from codemods.cli._help import Group
-from codemods.cli._terminal import FINE, FOUND, emit
+from codemods.cli._help import Command, Group
+from codemods.cli._terminal import emit
 from codemods.source.diffs import printable
 from codemods.terms.errors import UserError
-
-if TYPE_CHECKING:
-    from codemods.batch.campaign.settings import Campaign
 
 app = typer.Typer(
     cls=Group,
@@ -43,41 +39,31 @@ Now = Annotated[bool, typer.Option("--now", help="Ignore the campaign's hours an
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done and do nothing.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
-_T = TypeVar("_T")
 
 
-def answer(work: Callable[[], _T]) -> _T:
-    """Return what ``work`` returns; what a person has to put right becomes a sentence."""
-    from codemods.batch.errors import Exhausted
+class CampaignCommand(Command):
+    """A command on a campaign: where the machine runs out of something, it says that the work can go on."""
 
-    try:
-        return work()
-    except Exhausted as error:
-        raise UserError(f"{error}; finished work is kept; run the same command to continue") from None
+    def invoke(self, ctx: Any) -> Any:
+        """Do what the command does."""
+        from codemods.batch.errors import Exhausted
 
-
-def status_for_requests(work: Callable[[], int]) -> int:
-    """Return the exit status of ``work``, which is done to one request after the other and counts its failures."""
-    return FOUND if answer_for_requests(work) else FINE
+        try:
+            return super().invoke(ctx)
+        except Exhausted as error:
+            raise UserError(f"{error}; finished work is kept; run the same command to continue") from None
 
 
-def answer_for_requests(work: Callable[[], _T]) -> _T:
-    """As :func:`answer`, for what is done to one request after the other: interrupted, it says that it goes on."""
-    try:
-        return answer(work)
-    except KeyboardInterrupt:
-        print(
-            "interrupted: finished work is in the ledger; run the same command to continue",
-            file=sys.stderr,
-        )
-        raise
+class RequestCommand(CampaignCommand):
+    """A command that does something to one request after the other: interrupted, it says that it can go on."""
 
-
-def read_campaign(file: Path) -> Campaign:
-    """Return the campaign of ``file``; raises :class:`UserError` for a file that is none."""
-    from codemods.batch.campaign.settings import read
-
-    return answer(lambda: read(file))
+    def invoke(self, ctx: Any) -> Any:
+        """Do what the command does."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            print("interrupted: finished work is in the ledger; run the same command to continue", file=sys.stderr)
+            raise
 
 
 def say(line: str) -> None:

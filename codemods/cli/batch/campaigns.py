@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from codemods.cli._help import Command
 from codemods.cli._terminal import FINE, FOUND, emit, require_choice
 from codemods.terms.errors import UserError
 
@@ -20,21 +19,10 @@ if TYPE_CHECKING:
     from codemods.batch.executors import Executor
     from codemods.batch.ledger.ledger import Row
     from codemods.batch.places import Places
-from codemods.cli.batch._options import (
-    File,
-    Format,
-    Jobs,
-    Only,
-    Quiet,
-    Scheduler,
-    answer,
-    app,
-    read_campaign,
-    say,
-)
+from codemods.cli.batch._options import CampaignCommand, File, Format, Jobs, Only, Quiet, Scheduler, app, say
 
 
-@app.command("init", cls=Command)
+@app.command("init", cls=CampaignCommand)
 def init(
     file: Annotated[Path, typer.Argument(metavar="[CAMPAIGN]", help="The file to write.")] = Path("campaign.toml"),
     named: Annotated[
@@ -51,14 +39,14 @@ def init(
     """Write a campaign file to begin with."""
     from codemods.batch.campaign.template import write
 
-    count = answer(lambda: write(file, named or (), force=force, say=say))
+    count = write(file, named or (), force=force, say=say)
     many = f"{count} {'repository' if count == 1 else 'repositories'}"
     what = f"with {many}; now" if count else "name your repositories in it, then"
     emit(f"{file} is written{':' if not count else ''} {what}: codemod batch plan {shlex.quote(str(file))}\n", None)
     return FINE
 
 
-@app.command("plan", cls=Command)
+@app.command("plan", cls=CampaignCommand)
 def plan(
     file: File,
     format: Format = "text",
@@ -66,16 +54,17 @@ def plan(
 ) -> int:
     """Show what would be done, what can be verified and what cannot, and do nothing."""
     from codemods.batch import planning
+    from codemods.batch.campaign.settings import read
 
     require_choice("--format", format, ("text", "json"))
-    campaign = read_campaign(file)
-    plans = answer(lambda: planning.plan(campaign))
+    campaign = read(file)
+    plans = planning.plan(campaign)
     text = planning.plan_text(campaign, plans, verbose=verbose)
     emit(json.dumps(plans, indent=1) + "\n" if format == "json" else text, None)
     return FINE
 
 
-@app.command("run", cls=Command)
+@app.command("run", cls=CampaignCommand)
 def run(
     file: File,
     jobs: Jobs = None,
@@ -88,11 +77,13 @@ def run(
 
     Exit status: 0, or 1 where a repository failed or was refused, in this run or before.
     """
+    from codemods.batch.campaign.settings import read
+
     stages = ("clone",) if clone_only else ("clone", "rewrite", "verify")
-    return run_stages(read_campaign(file), jobs, scheduler, only, quiet, lambda _: "", stages)
+    return run_stages(read(file), jobs, scheduler, only, quiet, lambda _: "", stages)
 
 
-@app.command("retry", cls=Command)
+@app.command("retry", cls=CampaignCommand)
 def retry(
     file: File,
     failed: Annotated[bool, typer.Option("--failed", help="Take what failed.")] = False,
@@ -107,9 +98,10 @@ def retry(
     """Do repositories again from the start, and whatever else is left to do."""
     if not (failed or refused or changed or everything):
         raise UserError("say what to do again: --failed, --refused, --changed or --all")
+    from codemods.batch.campaign.settings import read
     from codemods.batch.pending import OTHER_TOOL, by_other_tool
 
-    campaign = read_campaign(file)
+    campaign = read(file)
     fingerprints = {one.source.key: campaign.fingerprint(one) for one in campaign.repositories}
 
     def again(row: Row) -> str:
@@ -142,16 +134,14 @@ def run_stages(
     from codemods.batch.stages.verifying import require_for_runs
 
     if scheduler is None and "verify" in stages:
-        answer(lambda: require_for_runs(campaign))
+        require_for_runs(campaign)
 
     def executors(places: Places, todo: int) -> tuple[Executor, Executor]:
         return executors_for(campaign, places, todo, jobs=jobs, scheduler=scheduler)
 
     with Progress(quiet=quiet) as progress:
         try:
-            summary = answer(
-                lambda: run_campaign(campaign, executors, progress, only=only or (), stages=stages, again=again)
-            )
+            summary = run_campaign(campaign, executors, progress, only=only or (), stages=stages, again=again)
         except KeyboardInterrupt:
             progress.interrupted(shlex.quote(os.path.relpath(campaign.file)))
             raise
@@ -166,7 +156,7 @@ def run_stages(
     return FOUND if (summary.settled.keys() | summary.standing) & {"failed", "refused"} else FINE
 
 
-@app.command("status", cls=Command)
+@app.command("status", cls=CampaignCommand)
 def status(
     file: File,
     upstream: Annotated[bool, typer.Option("--upstream", help="Ask the remotes whether they moved.")] = False,
@@ -175,15 +165,15 @@ def status(
 ) -> int:
     """Show where the campaign stands; works while it runs."""
     from codemods.batch import overview
+    from codemods.batch.campaign.settings import read
 
     require_choice("--format", format, ("text", "json"))
-    campaign = read_campaign(file)
-    told = answer(lambda: overview.status(campaign, upstream=upstream))
+    told = overview.status(read(file), upstream=upstream)
     emit(json.dumps(told, indent=1) + "\n" if format == "json" else overview.status_text(told, verbose=verbose), None)
     return FINE
 
 
-@app.command("report", cls=Command)
+@app.command("report", cls=CampaignCommand)
 def report(
     file: File,
     format: Annotated[
@@ -200,11 +190,11 @@ def report(
     ] = None,
 ) -> int:
     """Write what came out of the campaign: one page, a text, and tables."""
+    from codemods.batch.campaign.settings import read
     from codemods.batch.fleet import FORMS, write_reports
 
     for name in format or ():
         require_choice("--format", name, FORMS)
-    campaign = read_campaign(file)
-    written = answer(lambda: write_reports(campaign, output, format or ()))
+    written = write_reports(read(file), output, format or ())
     emit("".join(f"{os.path.relpath(path)}\n" for path in written), None)
     return FINE

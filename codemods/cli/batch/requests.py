@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from codemods.cli._help import Command
 from codemods.cli._terminal import FINE, FOUND, require_choice
 from codemods.cli.batch._options import (
     DryRun,
@@ -18,22 +17,20 @@ from codemods.cli.batch._options import (
     Now,
     Only,
     Quiet,
+    RequestCommand,
     Scheduler,
     Yes,
-    answer_for_requests,
     app,
-    read_campaign,
     say,
-    status_for_requests,
 )
 from codemods.cli.batch.campaigns import run_stages
 from codemods.terms.errors import UserError
 
 
-@app.command("publish", cls=Command)
+@app.command("publish", cls=RequestCommand)
 def publish(
     file: File,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done and do nothing.")] = False,
+    dry_run: DryRun = False,
     only: Only = None,
     most: Most = None,
     keep: Annotated[bool, typer.Option("--keep", help="Keep clones whose branch is published.")] = False,
@@ -43,15 +40,16 @@ def publish(
 
     Exit status: 0, or 1 where one could not be published.
     """
+    from codemods.batch.campaign.settings import read
     from codemods.batch.requests.publishing import publish as publish_campaign
 
-    campaign = read_campaign(file)
-    return status_for_requests(
-        lambda: publish_campaign(campaign, say, dry_run=dry_run, only=only or (), most=most, keep=keep, at_once=at_once)
+    failures = publish_campaign(
+        read(file), say, dry_run=dry_run, only=only or (), most=most, keep=keep, at_once=at_once
     )
+    return FOUND if failures else FINE
 
 
-@app.command("follow", cls=Command)
+@app.command("follow", cls=RequestCommand)
 def follow(
     file: File,
     only: Only = None,
@@ -61,13 +59,14 @@ def follow(
 
     Exit status: 0, or 1 where one could not be asked for.
     """
+    from codemods.batch.campaign.settings import read
     from codemods.batch.requests.following import follow as follow_campaign
 
-    campaign = read_campaign(file)
-    return status_for_requests(lambda: follow_campaign(campaign, say, only=only or (), comments=comments))
+    failures = follow_campaign(read(file), say, only=only or (), comments=comments)
+    return FOUND if failures else FINE
 
 
-@app.command("update", cls=Command)
+@app.command("update", cls=RequestCommand)
 def update(
     file: File,
     only: Only = None,
@@ -82,32 +81,31 @@ def update(
 
     Exit status: 0, or 1 where one could not be updated, or is left because somebody else has pushed to it.
     """
+    from codemods.batch.campaign.settings import read
     from codemods.batch.requests.publishing import publish as publish_campaign
     from codemods.batch.requests.updating import outdated
     from codemods.batch.requests.updating import update as update_campaign
 
-    campaign = read_campaign(file)
-    found = answer_for_requests(lambda: outdated(campaign, say, only=only or ()))
+    campaign = read(file)
+    found = outdated(campaign, say, only=only or ())
     many = f"{len(found.reasons)} branch{'es' * (len(found.reasons) != 1)}"
     if not found.reasons:
         say("nothing to update")
     elif dry_run or not _confirm(yes)(f"redo {many} and push over what this campaign has pushed?"):
         say(f"{many} to update; nothing was done")
     else:
-        failures = answer_for_requests(
-            lambda: update_campaign(
-                campaign,
-                found,
-                lambda again, slugs: _ignore(run_stages(campaign, jobs, scheduler, slugs, quiet, again)),
-                lambda slugs: publish_campaign(campaign, say, only=slugs, at_once=at_once),
-                say,
-            )
+        failures = update_campaign(
+            campaign,
+            found,
+            lambda again, slugs: run_stages(campaign, jobs, scheduler, slugs, quiet, again),
+            lambda slugs: publish_campaign(campaign, say, only=slugs, at_once=at_once),
+            say,
         )
         return FOUND if failures or found.failures else FINE
     return FOUND if found.failures else FINE
 
 
-@app.command("close", cls=Command)
+@app.command("close", cls=RequestCommand)
 def close(
     file: File,
     only: Only = None,
@@ -131,28 +129,26 @@ def close(
 
     Exit status: 0, or 1 where one could not be closed.
     """
+    from codemods.batch.campaign.settings import read
     from codemods.batch.requests.bulk import Manner
     from codemods.batch.requests.bulk import close as close_requests
 
     if not (only or obsolete or red or everything):
         raise UserError("say which to close: --only NAME, --obsolete, --red or --all")
-    campaign = read_campaign(file)
-    manner = Manner(_confirm(yes), dry_run, most)
-    return status_for_requests(
-        lambda: close_requests(
-            campaign,
-            say,
-            manner,
-            only=only or (),
-            obsolete=obsolete,
-            red=red,
-            comment=comment,
-            delete_branches=delete_branches,
-        )
+    failures = close_requests(
+        read(file),
+        say,
+        Manner(_confirm(yes), dry_run, most),
+        only=only or (),
+        obsolete=obsolete,
+        red=red,
+        comment=comment,
+        delete_branches=delete_branches,
     )
+    return FOUND if failures else FINE
 
 
-@app.command("merge", cls=Command)
+@app.command("merge", cls=RequestCommand)
 def merge(
     file: File,
     only: Only = None,
@@ -169,20 +165,15 @@ def merge(
 
     Exit status: 0, or 1 where one could not be merged.
     """
+    from codemods.batch.campaign.settings import read
     from codemods.batch.requests.bulk import Manner
     from codemods.batch.requests.bulk import merge as merge_requests
     from codemods.batch.requests.pull_request import METHODS
 
     require_choice("--method", method, METHODS)
-    campaign = read_campaign(file)
     manner = Manner(_confirm(yes), dry_run, most)
-    return status_for_requests(
-        lambda: merge_requests(campaign, say, manner, only=only or (), method=method, approved=approved, drafts=drafts)
-    )
-
-
-def _ignore(status: int) -> None:
-    """Of an update it is told one by one what became of it."""
+    failures = merge_requests(read(file), say, manner, only=only or (), method=method, approved=approved, drafts=drafts)
+    return FOUND if failures else FINE
 
 
 def _confirm(yes: bool) -> Callable[[str], bool]:

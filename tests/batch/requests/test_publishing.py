@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from codemods.batch import forges
 from codemods.batch.campaign.settings import Campaign, Publishing, read
@@ -23,7 +24,7 @@ from codemods.batch.requests import publishing
 from codemods.batch.requests.publishing import publish
 from codemods.batch.requests.secrecy import require_nothing_secret
 from codemods.batch.sources import parse
-from codemods.cli.batch import requests
+from codemods.cli.batch import app
 from tests.batch.inline import run_inline, verified
 from tests.batch.tools import CLEAN, TRAIN, bare, campaign_file, commit, git, repository
 from tests.batch.worlds import Kept
@@ -454,9 +455,7 @@ def _ledger(forge: Forge) -> Ledger:
     return ledger
 
 
-def test_interrupted_it_says_that_it_goes_on(
-    make: Callable[..., Forge], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_interrupted_it_says_that_it_goes_on(make: Callable[..., Forge], monkeypatch: pytest.MonkeyPatch) -> None:
     forge = make()
 
     def interrupted(seconds: float) -> None:
@@ -464,11 +463,10 @@ def test_interrupted_it_says_that_it_goes_on(
 
     # Between two repositories.
     monkeypatch.setattr("codemods.batch.requests.publishing.publish", functools.partial(publish, sleep=interrupted))
-    with pytest.raises(KeyboardInterrupt):
-        requests.publish(forge.campaign.file)
-    said = capsys.readouterr()
-    assert said.out.count("codemod is pushed") == 1
-    assert said.err == ("interrupted: finished work is in the ledger; run the same command to continue\n")
+    done = CliRunner().invoke(app, ["publish", str(forge.campaign.file)], standalone_mode=False)
+    assert done.return_value == 130
+    assert done.stdout.count("codemod is pushed") == 1
+    assert done.stderr == "interrupted: finished work is in the ledger; run the same command to continue\n"
     assert [forge.row(name)["state"] for name in ("one", "two")] == ["published", "verified"]
     assert forge.publish()[0] == 0
     assert forge.row("two")["state"] == "published"
