@@ -55,8 +55,9 @@ def committed(
     hooks: bool,
 ) -> ApplyResult:
     """Write what ``result`` would change, as commits."""
-    from codemods.commits.making import Wording, commit_result, written
+    from codemods.commits.making import Wording, commit_result
     from codemods.reports import Detail
+    from codemods.rewriting.apply import written
 
     commits = commit_result(
         result,
@@ -100,13 +101,6 @@ def asked(
         complain("interrupted, nothing was written")
         raise
     return outcome.result, outcome.own
-
-
-def record(result: ApplyResult, file: Path, job: o.Job, proofs: Mapping[Key, Proof], own: frozenset[Key]) -> None:
-    """Write the patch bundle ``file``."""
-    from codemods.patches.bundle import save
-
-    save(result, file, options=job.options, proofs=proofs, own=own)
 
 
 def verified(

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from codemods.checking.check import CheckResult
     from codemods.checking.ignores import Ignored
     from codemods.checking.scope import Scope
-    from codemods.rewriting.result import ApplyResult
     from codemods.source.files import SourceFile
 
 Since = Annotated[
@@ -175,28 +174,8 @@ def require_no_report(writing: Mapping[str, bool], telling: Mapping[str, object]
         raise UserError(f"{given[0]} writes no report; it cannot be combined with {option}")
 
 
-def add_ignores(job: Job, findings: Sequence[Finding], sources: Sequence[SourceFile], reason: str | None) -> int:
-    """Write the comments and say how many; return the exit status."""
-    from codemods.checking.ignores import add_ignores as add
-
-    return _tell(job, add(findings, sources, (reason or "").strip()), "finding", "suppressed")
-
-
-def ignore_remaining(job: Job, result: ApplyResult, reason: str | None) -> int:
-    """Write comments at what ``apply`` has left; return the exit status."""
-    from codemods.rewriting.saving import ignore_remaining as ignore
-
-    return _tell(job, ignore(result, job.targets.sources, (reason or "").strip()), "finding", "suppressed")
-
-
-def remove_ignores(job: Job, result: CheckResult) -> int:
-    """Take the comments out that do nothing and say how many; return the exit status."""
-    from codemods.checking.ignores import remove_unused_ignores
-
-    return _tell(job, remove_unused_ignores(result.unused, job.targets.sources), "comment", "taken out or cut")
-
-
-def _tell(job: Job, done: Ignored, noun: str, verb: str) -> int:
+def tell_ignored(job: Job, done: Ignored, noun: str = "finding", verb: str = "suppressed") -> int:
+    """Say what became of comments; return the exit status."""
     for entry in done.unwritten:
         complain(f"{entry.place}: not saved: {entry.reason}")
     if job.detail is not Detail.QUIET:

@@ -111,8 +111,10 @@ def command(
     promise was broken (rewrites that kept theirs are written), 3 if nothing could be judged.
     """
     from codemods import reports
+    from codemods.patches import bundle
     from codemods.rewriting.apply import write
     from codemods.rewriting.limited import apply_some
+    from codemods.rewriting.saving import ignore_remaining
 
     paths = paths or ["."]
     s.require_no_place(paths)
@@ -185,7 +187,7 @@ def command(
     if terminal is not None:
         result, own = ways.asked(terminal, job, result, proofs, resume)
     if patch is not None:
-        ways.record(result, patch, job, proofs, own)
+        bundle.save(result, patch, options=job.options, proofs=proofs, own=own)
     if commit is not None:
         result = ways.committed(job, result, commit, evidence, said, allow_dirty=allow_dirty, hooks=not no_hooks)
     elif on_paper and not dry_run:
@@ -195,7 +197,8 @@ def command(
         emit(job.render(report, colour=job.colour()), job.output)
         job.also(report)
         if add_ignores:
-            proven = s.ignore_remaining(job, result, reason) or proven
+            done = ignore_remaining(result, job.targets.sources, (reason or "").strip())
+            proven = s.tell_ignored(job, done) or proven
         return TROUBLE if result.unwritten else proven
     _show_text(job, result, report, dry_run=dry_run)
     job.also(report)

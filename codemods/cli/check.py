@@ -48,6 +48,7 @@ def command(
         {"--format": format, "--output": output, "--also": also},
     )
     s.require_no_place(paths or ())
+    from codemods.checking import ignores
     from codemods.checking.check import check
     from codemods.reports import Report, shows_edits
     from codemods.rewriting.apply import apply
@@ -79,9 +80,11 @@ def command(
         return s.update(job, result, file)
     result = scope.of_check(result, job.targets.sources, job.options)
     if add_ignores:
-        return s.add_ignores(job, [one.finding for one in result.findings], job.targets.sources, reason)
+        found = [one.finding for one in result.findings]
+        return s.tell_ignored(job, ignores.add_ignores(found, job.targets.sources, (reason or "").strip()))
     if remove_unused_ignores:
-        return s.remove_ignores(job, result)
+        done = ignores.remove_unused_ignores(result.unused, job.targets.sources)
+        return s.tell_ignored(job, done, "comment", "taken out or cut")
     fixes = None
     shown = (job.format, *(name for name, _ in job.further))
     if any(map(shows_edits, shown)) and any(reported.fixable for reported in result.findings):

@@ -14,21 +14,16 @@ from codemods.analysis.analyse import analyse
 from codemods.checking.check import Analyser
 from codemods.commits.repository import CommitError, Repository, merged
 from codemods.commits.splitting import Looking, Part, partition
-from codemods.manual.explain import PROMISES, explain, reason
-from codemods.rewriting.apply import at_line
+from codemods.manual.explain import PROMISES, explanation, reason
 from codemods.rewriting.changes import Change, Key, Proof
 from codemods.rewriting.result import ApplyResult
-from codemods.rules import UnknownRule
 from codemods.source.diffs import printable
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_bytes, read_source
 from codemods.source.home import shareable
-from codemods.source.line_map import LineMap
 from codemods.source.options import STYLES, Options
 from codemods.source.writing import write_atomically
 from codemods.terms.findings import Promise
-
-__all__ = ["STYLES", "Commit", "CommitError", "Wording", "commit_result", "message", "written"]
 
 _WIDTH = 72
 _SITES = 40
@@ -109,13 +104,6 @@ def require_committable(folder: Path, *, allow_dirty: bool) -> None:
 def common_folder(files: Iterable[Path]) -> Path:
     """Return the folder below which all ``files`` lie."""
     return Path(os.path.commonpath([os.path.realpath(file.parent) for file in files]))
-
-
-def written(result: ApplyResult) -> ApplyResult:
-    """Return what ``apply`` would have said had it written ``result``, a dry run, itself."""
-    lines = {rewrite.source.path: LineMap(rewrite.new, rewrite.source.text) for rewrite in result.rewrites}
-    remaining = (one._replace(finding=at_line(one.finding, lines)) for one in result.remaining)
-    return replace(result, dry_run=False, remaining=tuple(remaining))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -228,7 +216,8 @@ def _body(part: Part, wording: Wording, sources: Mapping[str, SourceFile]) -> It
     for rule, changes in by_rule.items():
         findings = [finding for change in changes for finding in change.findings if finding.rule == rule]
         yield f"{rule}: {len(findings)} place{'' if len(findings) == 1 else 's'}" if len(by_rule) > 1 else ""
-        for paragraph in _reasons(rule):
+        told = explanation(rule)
+        for paragraph in reason(told) if told is not None else ():
             yield _filled(paragraph)
         for promise in Promise:
             if any(finding.promise is promise for finding in findings):
@@ -242,13 +231,6 @@ def _body(part: Part, wording: Wording, sources: Mapping[str, SourceFile]) -> It
         yield f"Made by: {shareable(wording.command)}"
     if wording.trailers:
         yield "\n".join(wording.trailers)
-
-
-def _reasons(rule: str) -> list[str]:
-    try:
-        return [paragraph.replace("``", "`") for paragraph in reason(explain(rule))]
-    except UnknownRule:
-        return []
 
 
 def _sites(changes: Sequence[Change], rule: str, sources: Mapping[str, SourceFile], root: Path | None) -> Iterator[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from codemods.manual.measured import Measured, figures, sentence
-from codemods.rules import all_rules, rule, rule_names
+from codemods.rules import UnknownRule, all_rules, rule, rule_names
 from codemods.source.diffs import unified
 from codemods.source.home import home
 from codemods.terms.findings import Promise
@@ -111,9 +111,17 @@ def explain(name: str, *, fixtures: Path = _FIXTURES) -> Explanation:
     return told if found is None else told._replace(case=found.case, before=found.before, after=found.after)
 
 
+def explanation(name: str) -> Explanation | None:
+    """Return the same; None for what is no rule, as the translation from Python 2."""
+    try:
+        return explain(name)
+    except UnknownRule:
+        return None
+
+
 def reason(told: Explanation) -> list[str]:
     """Return what is wrong and why, in paragraphs without line ends: the first two of the documentation."""
-    return [" ".join(part.split()) for part in told.documentation.split("\n\n")[:2]]
+    return [" ".join(part.split()).replace("``", "`") for part in told.documentation.split("\n\n")[:2]]
 
 
 def source_of_fact(told: Explanation) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from codemods.manual.explain import Explanation, catalogue, example_diff, explain, measured
-from codemods.manual.pages import FIXTURES
+from codemods.manual.pages import FIXTURES, place_of
 from codemods.terms.findings import Promise, capitalised
 
 _HEAD = """\
@@ -60,13 +60,10 @@ def _entry(one: Explanation, before: str) -> Iterator[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the page to the file that is given; 2 where none is, or where the fixtures are not at hand."""
-    if len(arguments) != 1 or arguments[0].startswith("-"):
-        print("usage: python -m codemods.manual.gallery FILE", file=sys.stderr)
+    file = place_of(arguments, "usage: python -m codemods.manual.gallery FILE")
+    if file is None:
         return 2
-    if not FIXTURES.is_dir():
-        print("the page is written from a clone of the repository: there are no fixtures here", file=sys.stderr)
-        return 2
-    Path(arguments[0]).write_text(gallery(), encoding="utf-8")
+    file.write_text(gallery(), encoding="utf-8")
     return 0
 
 

@@ -240,15 +240,21 @@ def _plain(text: str) -> str:
     return re.sub(r"([*_<>|])", r"\\\1", text)
 
 
+def place_of(arguments: Sequence[str], usage: str) -> Path | None:
+    """Return the one path that ``arguments`` name; None, after a word on why, where nothing can be written there."""
+    if len(arguments) == 1 and not arguments[0].startswith("-"):
+        if FIXTURES.is_dir():
+            return Path(arguments[0])
+        usage = "this is written from a clone of the repository: there are no fixtures here"
+    print(usage, file=sys.stderr)
+    return None
+
+
 def main(arguments: Sequence[str]) -> int:
     """Write the pages into the folder that ``arguments`` name, and the examples beside the rules."""
-    if len(arguments) != 1 or arguments[0].startswith("-"):
-        print("usage: python -m codemods.manual.pages FOLDER", file=sys.stderr)
+    folder = place_of(arguments, "usage: python -m codemods.manual.pages FOLDER")
+    if folder is None:
         return 2
-    if not FIXTURES.is_dir():
-        print("the pages are written from a clone of the repository: there are no fixtures here", file=sys.stderr)
-        return 2
-    folder = Path(arguments[0])
     folder.mkdir(parents=True, exist_ok=True)
     written = pages()
     for name, text in written.items():

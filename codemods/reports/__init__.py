@@ -113,6 +113,10 @@ class Report(Found):
         source = (self.rewritten.get(path) if now else None) or self.sources.get(path)
         return ShownLine(None, line) if source is None else source.place(line)
 
+    def place_now(self, path: str, line: int) -> ShownLine:
+        """Return the :meth:`place` of a line of the files as they are now."""
+        return self.place(path, line, now=True)
+
     def told(self, path: str, line: int, *, now: bool = False) -> str:
         """Return the path and the :meth:`place`, as people read them."""
         return f"{path}:{self.place(path, line, now=now)}"

@@ -14,10 +14,10 @@ from markupsafe import Markup
 from codemods.checking.reported import Reported
 from codemods.reports import Report
 from codemods.reports._excerpts import CONTEXT, REACH, Excerpt, excerpts, of_diff, of_text
-from codemods.reports._lines import Lines, split
+from codemods.reports._lines import Lines
 from codemods.reports._trails import Station, stations
 from codemods.rewriting.changes import Hunk, Proof, Review
-from codemods.source.diffs import blocks
+from codemods.source.diffs import blocks, lines_of
 from codemods.source.python2 import RULE as PYTHON2
 from codemods.terms.findings import Finding, Promise, TrailStep
 
@@ -216,7 +216,7 @@ def _translations(report: Report, lines: Lines, names: _Names) -> Iterator[Card]
     """What was translated from Python 2, before anything else; the first card of a file says so."""
     said = {finding.path: finding for finding in report.fixed if finding.rule == PYTHON2}
     for path, text in report.translated.items():
-        old, new = split(report.sources[path].text), split(text)
+        old, new = lines_of(report.sources[path].text), lines_of(text)
         hunks = [
             Hunk(path, b.old_start + 1, tuple(old[b.old_start : b.old_end]), b.new_start + 1,
                  tuple(new[b.new_start : b.new_end]), ())

@@ -75,19 +75,19 @@ def _told(report: Report, lines: Lines, one: Explained, paint: Paint) -> Iterato
     yield ""
     yield paint(BOLD, "Why it hurts")
     for paragraph in reason(rule):
-        yield from wrapped(paragraph.removeprefix("Why it hurts: ").replace("``", "`"), "  ")
+        yield from wrapped(paragraph.removeprefix("Why it hurts: "))
     yield ""
     yield paint(BOLD, "What the rewrite does")
     if finding.remedy:
         yield f"  {paint(CYAN, 'help:')} {printable(finding.remedy)}"
     if one.reported.obstacle is not None:
-        yield from wrapped(f"apply leaves it: {printable(one.reported.obstacle)}", "  ")
+        yield from wrapped(f"apply leaves it: {printable(one.reported.obstacle)}")
     for line in one.diff.splitlines()[2:]:
         style = {"+": GREEN, "-": RED}.get(line[:1])
         yield "  " + (paint(style, line) if style else printable(line))
     promise = f"{finding.promise.value}: the rewritten program {PROMISES[finding.promise]}."
     checked = f" What verify asks of it: {CHECKS[finding.promise]}." if finding.promise in CHECKS else ""
-    first, *rest = wrapped(f"Promise: {promise}{checked}", "  ")
+    first, *rest = wrapped(f"Promise: {promise}{checked}")
     yield paint(PROMISED[finding.promise], first)
     yield from rest
     yield ""
@@ -98,23 +98,17 @@ def _told(report: Report, lines: Lines, one: Explained, paint: Paint) -> Iterato
         yield f"  Source: {source}"
 
 
-def wrapped(text: str, indent: str) -> list[str]:
-    """Return ``text`` as lines that people can read, each after ``indent``."""
-    return textwrap.wrap(
-        text,
-        width=100,
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+def wrapped(text: str) -> list[str]:
+    """Return ``text`` as indented lines that people can read."""
+    lines = textwrap.wrap(text, width=98, break_long_words=False, break_on_hyphens=False)
+    return [f"  {line}" for line in lines]
 
 
 def as_json(report: Report, found: Sequence[Explained]) -> str:
     """Return the same as one JSON object, versioned like the reports."""
     listed: list[dict[str, Any]] = [
         {
-            **placed_object(report, one.reported.finding, one.reported.fixable),
+            **placed_object(report.place, one.reported.finding, one.reported.fixable),
             "obstacle": one.reported.obstacle,
             "diff": one.diff,
             "promised": PROMISES[one.reported.finding.promise],

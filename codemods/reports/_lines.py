@@ -9,6 +9,7 @@ from codemods.reports import Report
 from codemods.reports._excerpts import Numbers
 from codemods.reports._syntax import Run, colours
 from codemods.rewriting.changes import Hunk
+from codemods.source.diffs import lines_of
 from codemods.source.files import SourceFile
 from codemods.source.line_map import LineMap
 
@@ -27,7 +28,7 @@ class Lines:
     def old(self, path: str) -> Sequence[str]:
         """Return the old lines of ``path``, none if it was not among the files looked at."""
         source = self.report.sources.get(path)
-        return split(self.report.translated.get(path, source.text)) if source else ()
+        return lines_of(self.report.translated.get(path, source.text)) if source else ()
 
     def moved(self, path: str, line: int) -> int:
         """Return the old line for the ``line`` of a file as it was read."""
@@ -44,7 +45,7 @@ class Lines:
     def now(self, path: str) -> Sequence[str]:
         """Return the lines of ``path`` at which the findings that stand are counted."""
         source = self.report.rewritten.get(path) or self.report.sources.get(path)
-        return split(source.text) if source else ()
+        return lines_of(source.text) if source else ()
 
     @functools.cache  # noqa: B019
     def shown(self, path: str, *, now: bool = False) -> Sequence[str]:
@@ -102,8 +103,3 @@ class Lines:
             lines[hunk.old_start - 1 : hunk.old_start - 1 + len(hunk.removed)] = hunk.added
         place = self.report.sources[path].rewritten("".join(lines)).place
         return lambda line: place(line).line
-
-
-def split(text: str) -> list[str]:
-    """Return the lines of ``text`` with their ends, as git counts them."""
-    return text.replace("\n", "\n\0").split("\0")[: None if not text.endswith("\n") else -1] if text else []

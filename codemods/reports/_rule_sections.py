@@ -7,13 +7,12 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from codemods.manual.explain import PROMISES, Explanation, explain, reason, source_of_fact
+from codemods.manual.explain import PROMISES, explanation, reason, source_of_fact
 from codemods.reports import Report
 from codemods.reports._fitting import Fold, Section
 from codemods.reports._gfm import code, fenced, inline
 from codemods.reports._listed import in_repository
 from codemods.rewriting.changes import Change, Hunk, patched
-from codemods.rules import UnknownRule
 from codemods.source.diffs import printable, unified_text
 from codemods.terms.counting import count_text
 from codemods.terms.findings import Finding
@@ -33,7 +32,7 @@ def _section(report: Report, rule: str, findings: Sequence[Finding], shown: set[
     head = [f"### {code(rule)}", ""]
     if told is not None:
         for paragraph in reason(told):
-            head += [inline(paragraph.replace("``", "`")), ""]
+            head += [inline(paragraph), ""]
         if source := source_of_fact(told):
             head += [f"[Why this is so]({source})", ""]
     kinds = sorted({finding.promise for finding in findings}, key=lambda promise: promise.rank)
@@ -44,14 +43,6 @@ def _section(report: Report, rule: str, findings: Sequence[Finding], shown: set[
     if elsewhere:
         section.sites.append(f"- {count_text(elsewhere, 'hunk')} of it is in the diff of another rule, above")
     return section
-
-
-def explanation(rule: str) -> Explanation | None:
-    """Return what a rule says of itself, None for what is no rule, as the translation from Python 2."""
-    try:
-        return explain(rule)
-    except UnknownRule:
-        return None
 
 
 def _own_hunks(report: Report, rule: str, shown: set[int]) -> tuple[list[Hunk], int]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from codemods.reports import Detail, Report
 from codemods.terms.findings import Finding, ShownLine, Skipped
@@ -14,13 +14,16 @@ if TYPE_CHECKING:
 
 VERSION = 1
 
+#: Where a line of a file, by its path, is for people.
+Place = Callable[[str, int], ShownLine]
+
 
 def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
     """Return the report as JSON; ``detail`` and ``colour`` change nothing."""
     content: dict[str, Any] = {
         "version": VERSION,
-        "findings": [placed_object(Now(report), reported.finding, reported.fixable) for reported in report.findings],
-        "skipped": _places(report.skipped),
+        "findings": [placed_object(report.place_now, one.finding, one.fixable) for one in report.findings],
+        "skipped": places(report.skipped),
         "summary": {
             "files": report.files,
             "findings": len(report.findings),
@@ -36,14 +39,14 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
         content["summary"] |= {"in_baseline": report.frozen, "gone_from_baseline": len(report.gone)}
         content["gone_from_baseline"] = [mark._asdict() for mark in report.gone]
     if report.unused:
-        content["unused_ignores"] = [_placed(report, _unused(one)) for one in report.unused]
+        content["unused_ignores"] = [_placed(report.place, _unused(one)) for one in report.unused]
     if report.applied:
-        content["fixed"] = [placed_object(report, finding, True) for finding in report.fixed]
+        content["fixed"] = [placed_object(report.place, finding, True) for finding in report.fixed]
         content["changed"] = list(report.changed)
-        content["failures"] = [_placed(report, failure._asdict()) for failure in report.failures]
-        content["unwritten"] = _places(report.unwritten)
-        content["dropped"] = [_placed(report, dropped._asdict()) for dropped in report.dropped]
-        content["postponed"] = [placed_object(report, finding, True) for finding in report.postponed]
+        content["failures"] = [_placed(report.place, failure._asdict()) for failure in report.failures]
+        content["unwritten"] = places(report.unwritten)
+        content["dropped"] = [_placed(report.place, dropped._asdict()) for dropped in report.dropped]
+        content["postponed"] = [placed_object(report.place, finding, True) for finding in report.postponed]
         # For reading; for `git apply` there is the diff itself, in the encodings of the files.
         content["diff"] = report.diff.decode("utf-8", "replace")
         content["summary"] |= {
@@ -86,39 +89,24 @@ def _unused(one: UnusedIgnore) -> dict[str, Any]:
     }
 
 
-def _places(entries: Iterable[Skipped]) -> list[dict[str, Any]]:
+def places(entries: Iterable[Skipped]) -> list[dict[str, Any]]:
+    """Return files that could not be read, or saved."""
     return [{key: value for key, value in entry._asdict().items() if value is not None} for entry in entries]
 
 
-class Placing(Protocol):
-    """What knows where lines are for people: a report, or what ``verify`` found."""
-
-    def place(self, path: str, line: int) -> ShownLine:
-        """Where ``line`` of the file ``path`` is."""
-
-
-def placed_object(places: Placing, finding: Finding, fixable: bool) -> dict[str, Any]:
+def placed_object(place: Place, finding: Finding, fixable: bool) -> dict[str, Any]:
     """Return a finding as :func:`finding_object` does, in a notebook with ``cell`` and the lines in that cell."""
-    shown = _placed(places, finding_object(finding, fixable))
+    shown = _placed(place, finding_object(finding, fixable))
     for key in ("trail", "partners"):
-        shown[key] = [_placed(places, step) for step in shown[key]]
+        shown[key] = [_placed(place, step) for step in shown[key]]
     return shown
 
 
-def _placed(places: Placing, entry: dict[str, Any]) -> dict[str, Any]:
-    place = places.place(entry["path"], entry["line"])
-    if place.cell is None:
+def _placed(place: Place, entry: dict[str, Any]) -> dict[str, Any]:
+    at = place(entry["path"], entry["line"])
+    if at.cell is None:
         return entry
-    moved = {**entry, "line": place.line, "cell": place.cell}
+    moved = {**entry, "line": at.line, "cell": at.cell}
     if "end_line" in entry:
-        moved["end_line"] = places.place(entry["path"], entry["end_line"]).line
+        moved["end_line"] = place(entry["path"], entry["end_line"]).line
     return moved
-
-
-class Now(NamedTuple):
-    """The places in the files as they are now."""
-
-    report: Report
-
-    def place(self, path: str, line: int) -> ShownLine:
-        return self.report.place(path, line, now=True)

@@ -13,12 +13,12 @@ from functools import partial
 
 from codemods import __version__
 from codemods.checking.reported import Reported
-from codemods.manual.explain import PROMISES
+from codemods.manual.explain import PROMISES, explanation
 from codemods.reports import Detail, Report
 from codemods.reports._fitting import LIMIT, Section, fitted, size
 from codemods.reports._gfm import cell, code, code_cell, details, fenced, inline, table
 from codemods.reports._listed import in_repository
-from codemods.reports._rule_sections import by_rule, changes_of, explanation, sections_of, sites
+from codemods.reports._rule_sections import by_rule, changes_of, sections_of, sites
 from codemods.rewriting.changes import Change
 from codemods.source.home import install, shareable
 from codemods.terms.counting import count_text

@@ -16,12 +16,11 @@ from urllib.parse import quote
 
 from codemods import __version__
 from codemods.checking.reported import Reported
-from codemods.manual.explain import PROMISES, Explanation, explain, page, source_of_fact
+from codemods.manual.explain import PROMISES, explanation, page, source_of_fact
 from codemods.reports import Detail, Report
 from codemods.reports._listed import LEVELS, Fingerprints, from_root, root
 from codemods.rewriting.changes import Hunk, patched
 from codemods.rewriting.single_fixes import Fix, fixes
-from codemods.rules import UnknownRule
 from codemods.source.errors import SourceError
 from codemods.source.home import home, shareable_words
 from codemods.source.notebooks import Splice
@@ -181,7 +180,9 @@ class _Log:
             "level": LEVELS[finding.promise],
             "message": {"text": self._named(finding.path, finding.span.line, told)},
             "locations": [self._location(finding)],
-            "partialFingerprints": self._fingerprints(finding),
+            "partialFingerprints": {
+                "primaryLocationLineHash": self._marks(finding, self._text(finding.path).python_lines)
+            },
             "properties": {"promise": finding.promise.value, "fixable": reported.fixable}
             | ({"likely": finding.likely.value} if finding.likely else {}),
         }
@@ -233,9 +234,6 @@ class _Log:
         if line and not self._is_notebook(path):
             physical["region"] = {"startLine": self._text(path).place(line, 0)[0]}
         return {"physicalLocation": physical}
-
-    def _fingerprints(self, finding: Finding) -> dict[str, str]:
-        return {"primaryLocationLineHash": self._marks(finding, self._text(finding.path).python_lines)}
 
     # ------------------------------------------------------------------------------------------------------------------
     # fixes
@@ -334,22 +332,17 @@ def _quoted(path: str) -> str:
 
 
 def _rule(name: str) -> dict[str, Any]:
-    try:
-        told = explain(name)
-    except UnknownRule:
+    told = explanation(name)
+    if told is None:
         short = {"text": name}
         return {"id": name, "shortDescription": short, "fullDescription": short, "help": short}
-    return _described(told)
-
-
-def _described(told: Explanation) -> dict[str, Any]:
     promise = f"Promise: {told.promise.value}. The rewritten program {PROMISES[told.promise]}."
     level = LEVELS[told.promise]
     paragraphs = told.documentation.split("\n\n")
     described: dict[str, Any] = {
         "id": told.name,
         "name": "".join(part.capitalize() for part in told.name.split("-")),
-        "shortDescription": {"text": _sentence(told.summary)},
+        "shortDescription": {"text": f"{capitalised(told.summary)}."},
         "fullDescription": {"text": _plain(" ".join(paragraphs[:1]))[:_MESSAGE]},
         "help": {
             "text": f"{_plain(told.documentation)}\n\n{promise}",
@@ -366,10 +359,6 @@ def _described(told: Explanation) -> dict[str, Any]:
     if address := page(told) or source_of_fact(told):
         described["helpUri"] = address
     return described
-
-
-def _sentence(text: str) -> str:
-    return f"{capitalised(text)}."
 
 
 def _plain(text: str) -> str:

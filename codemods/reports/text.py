@@ -95,28 +95,19 @@ def summary(report: Report, paint: Paint) -> Iterator[str]:
     else:
         parts.append(plain_count_text(len(report.findings), "finding"))
         parts.append(f"{report.fixable} fixable")
-    likely = sum(one.finding.likely is not None for one in report.findings)
-    if likely:
-        parts.append(f"{likely} likely (apply --verify shows which hold)")
-    if report.elsewhere:
-        parts.append(f"{report.elsewhere} on lines that did not change")
-    if report.frozen:
-        parts.append(f"{report.frozen} in the baseline")
-    if report.gone:
-        parts.append(f"{len(report.gone)} gone from it (--update-baseline drops them)")
-    if report.unused:
-        parts.append(plain_count_text(len(report.unused), "unused ignore"))
-    if report.postponed:
-        parts.append(f"{len(report.postponed)} for the next run")
-    if report.skipped:
-        parts.append(f"{len(report.skipped)} skipped")
-    if report.failures:
-        parts.append(f"{plain_count_text(len(report.failures), 'edit')} taken back")
-    if report.dropped:
-        parts.append(f"{len(report.dropped)} not made")
-    if report.unwritten:
-        parts.append(f"{len(report.unwritten)} not saved")
-    yield ", ".join(parts)
+    others = (
+        (sum(one.finding.likely is not None for one in report.findings), "likely (apply --verify shows which hold)"),
+        (report.elsewhere, "on lines that did not change"),
+        (report.frozen, "in the baseline"),
+        (len(report.gone), "gone from it (--update-baseline drops them)"),
+        (len(report.unused), "unused ignore" if len(report.unused) == 1 else "unused ignores"),
+        (len(report.postponed), "for the next run"),
+        (len(report.skipped), "skipped"),
+        (len(report.failures), "edit taken back" if len(report.failures) == 1 else "edits taken back"),
+        (len(report.dropped), "not made"),
+        (len(report.unwritten), "not saved"),
+    )
+    yield ", ".join([*parts, *(f"{count} {what}" for count, what in others if count)])
     yield from _table(
         report.fixed_by_rule, (" would be fixed" if report.dry_run else " fixed") if report.applied else ""
     )

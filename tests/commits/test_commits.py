@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from codemods.commits.making import STYLES, Commit, CommitError, Wording, commit_result, written
-from codemods.rewriting.apply import apply
+from codemods.commits.making import Commit, Wording, commit_result
+from codemods.commits.repository import CommitError
+from codemods.rewriting.apply import apply, written
 from codemods.rewriting.changes import Proof
 from codemods.rewriting.result import ApplyResult
-from codemods.source.options import Options
+from codemods.source.options import STYLES, Options
 from codemods.source.targets import read_targets
 from tests.fakes import Analyser, edit
 from tests.repositories import alone, fails, git, repository, snapshot
