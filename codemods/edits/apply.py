@@ -24,7 +24,6 @@ from codemods.edits.suites import Layout, Suite, change_suite, split_header, sta
 from codemods.edits.whitespace import (
     Lines,
     Statement,
-    leading_lines,
     settled,
     split_attached,
     with_leading_lines,
@@ -130,8 +129,8 @@ class _Rewriter(cst.CSTTransformer):
             return change_suite(cast(Suite, node), cast(Suite, updated), plan.suites[node], self._layout(node))
         if node in plan.imported_names and isinstance(updated, (cst.Import, cst.ImportFrom)):
             return drop_names(updated, plan.imported_names[node])
-        if isinstance(node, cst.If) and isinstance(updated, cst.If):
-            updated = self._branch(node, updated)
+        if node in plan.turned and isinstance(updated, cst.If):
+            updated = turn_round(updated)
         if isinstance(node, cst.FunctionDef) and isinstance(updated, cst.FunctionDef):
             for code in plan.decorators.get(node, ()):
                 updated = add_decorator(updated, code)
@@ -141,11 +140,6 @@ class _Rewriter(cst.CSTTransformer):
             node in plan.replacements or node in plan.wraps or node in plan.kept or node in self.parts
         ):
             return self._expression(node, cast(cst.BaseExpression, updated))
-        return updated
-
-    def _branch(self, node: cst.If, updated: cst.If) -> cst.If:
-        if node in self.plan.turned:
-            return turn_round(updated)
         return updated
 
     def _call(self, node: cst.Call, updated: cst.Call) -> cst.Call:
@@ -202,7 +196,7 @@ class _Rewriter(cst.CSTTransformer):
         if alone and not isinstance(line, cst.SimpleStatementSuite):
             module = self.source.module
             own = split_header(module)[1] if module.body[0] is line else ()
-            above = split_attached([*own, *leading_lines(line)])[1]
+            above = split_attached([*own, *line.leading_lines])[1]
         if isinstance(new, cst.BaseCompoundStatement):
             statement: Statement = new
         else:

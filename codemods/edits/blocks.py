@@ -9,7 +9,6 @@ import libcst as cst
 from codemods.edits.whitespace import (
     Statement,
     indented,
-    leading_lines,
     line_end,
     with_leading_lines,
     with_newline,
@@ -33,7 +32,7 @@ def wrap_statements(
     block = parse_header(header)
     by = default_indent if indent is None else indent
     first, *others = statements
-    above, newline = leading_lines(first), line_end(first)
+    above, newline = first.leading_lines, line_end(first)
     body = [indented(item, by, indentation, default_indent) for item in (with_leading_lines(first, ()), *others)]
     assert isinstance(block.body, cst.IndentedBlock)
     suite = block.body.with_changes(body=body, indent=None if by == default_indent else by)

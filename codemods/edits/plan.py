@@ -123,25 +123,8 @@ class _Planner:
     def add(self, edit: Edit) -> None:
         """Find the targets of ``edit``; what has code is planned later, when it is known which imports will go."""
         plan, source = self.plan, self.source
-        if isinstance(edit, DropArgument):
-            call = source.expression(edit.call)
-            if not isinstance(call, cst.Call):
-                raise EditError(f"no call at {describe(edit.call)}")
-            try:
-                plan.arguments.setdefault(call, set()).add(argument_index(call, edit.argument))
-            except EditError as error:
-                raise EditError(f"{error} at {describe(edit.call)}") from None
-            self._target(call, "an argument to drop")
-        elif isinstance(edit, RenameArgument):
-            call = source.expression(edit.call)
-            if not isinstance(call, cst.Call):
-                raise EditError(f"no call at {describe(edit.call)}")
-            try:
-                argument_index(call, edit.argument)
-            except EditError as error:
-                raise EditError(f"{error} at {describe(edit.call)}") from None
-            plan.keywords.setdefault(call, []).append((edit.argument, edit.name))
-            self._target(call, "an argument to rename")
+        if isinstance(edit, (DropArgument, RenameArgument)):
+            self._argument(edit)
         elif isinstance(edit, KeepPart):
             self._keep(edit)
         elif isinstance(edit, (RemoveStatement, RemoveIdentity)):
@@ -163,6 +146,21 @@ class _Planner:
                 raise EditError(f"the statement at {describe(edit.target)} is to be moved into or next to itself")
         else:
             self.with_code.append(edit)
+
+    def _argument(self, edit: DropArgument | RenameArgument) -> None:
+        call = self.source.expression(edit.call)
+        if not isinstance(call, cst.Call):
+            raise EditError(f"no call at {describe(edit.call)}")
+        try:
+            index = argument_index(call, edit.argument)
+        except EditError as error:
+            raise EditError(f"{error} at {describe(edit.call)}") from None
+        if isinstance(edit, DropArgument):
+            self.plan.arguments.setdefault(call, set()).add(index)
+            self._target(call, "an argument to drop")
+        else:
+            self.plan.keywords.setdefault(call, []).append((edit.argument, edit.name))
+            self._target(call, "an argument to rename")
 
     def _keep(self, edit: KeepPart) -> None:
         node, kept = self.source.expression(edit.target), self.source.expression(edit.kept)

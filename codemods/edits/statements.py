@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from codemods.edits.positions import split_lines
-from codemods.edits.whitespace import Lines, Statement, leading_lines, settled, with_leading_lines
+from codemods.edits.whitespace import Lines, Statement, settled, with_leading_lines
 from codemods.terms.edits import EditError
 
 
@@ -25,7 +25,7 @@ def parse_statements(code: str, newline: str) -> tuple[Sequence[Statement], Line
     if not module.body:
         raise EditError(f"{code!r} has no statements")
     first, *others = module.body
-    lines = [line for line in (*module.header, *leading_lines(first)) if line.comment is not None]
+    lines = [line for line in (*module.header, *first.leading_lines) if line.comment is not None]
     return [with_leading_lines(first, lines), *others], [line for line in module.footer if line.comment is not None]
 
 

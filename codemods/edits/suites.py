@@ -19,7 +19,6 @@ from codemods.edits.whitespace import (
     is_blank,
     is_directive,
     join_lines,
-    leading_lines,
     line_end,
     split_attached,
     split_blanks,
@@ -185,7 +184,7 @@ def _lines_of_block(original: cst.Module | cst.IndentedBlock, updated: cst.Modul
             lines.append(_Line(new.leading_lines, list(zip(old.body, new.body, strict=True)), new.trailing_whitespace))
         else:
             pair = cast("tuple[cst.BaseCompoundStatement, cst.BaseCompoundStatement]", (old, new))
-            lines.append(_Line(leading_lines(pair[1]), [pair], None))
+            lines.append(_Line(pair[1].leading_lines, [pair], None))
     return lines
 
 
@@ -353,7 +352,7 @@ class _Builder:
         self.blank = max(self.blank, insertion.blank_above)
         for number, statement in enumerate(statements):
             statement = with_newline(statement, newline)
-            own = leading_lines(statement)
+            own = statement.leading_lines
             self._emit(with_leading_lines(statement, ()), [*leading, *own] if not number else own, newline)
         if insertion.below:
             self.pending = [*(self.pending or []), *(with_newline(line, newline) for line in insertion.below)]

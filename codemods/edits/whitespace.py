@@ -71,11 +71,6 @@ def at_least_blank(lines: Lines, count: int, newline: cst.Newline) -> Lines:
     return [*[cst.EmptyLine(indent=False, newline=newline) for _ in range(count - len(blanks))], *lines]
 
 
-def leading_lines(statement: Statement) -> Lines:
-    """The lines between ``statement`` and the one before it."""
-    return statement.leading_lines
-
-
 def with_leading_lines(statement: Statement, lines: Lines) -> Statement:
     """``statement`` below other lines."""
     return statement.with_changes(leading_lines=tuple(lines))

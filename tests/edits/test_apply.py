@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.edits import apply_edits
+from codemods.edits.apply import apply_edits
 from codemods.terms.edits import AddHelper, DropArgument, InsertStatements, RemoveStatement, WrapExpression
 from codemods.terms.spans import Span
 from tests.edits.tools import check, check_refused, expression, statement

@@ -10,7 +10,7 @@ import libcst as cst
 import pytest
 
 from codemods.edits import apply as applying
-from codemods.edits import apply_edits
+from codemods.edits.apply import apply_edits
 from codemods.edits.contracts import check_contract
 from codemods.edits.source import Source
 from codemods.terms.edits import (

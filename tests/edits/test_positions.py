@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from codemods.edits import span_of, split_lines
+from codemods.edits.positions import span_of, split_lines
 from codemods.terms.spans import Span
 
 

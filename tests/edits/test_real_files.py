@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from codemods.edits import apply_edits, span_of, split_lines
+from codemods.edits.apply import apply_edits
+from codemods.edits.positions import span_of, split_lines
 from codemods.terms.edits import (
     AddDecorator,
     DropArgument,

@@ -6,8 +6,9 @@ import ast
 
 import pytest
 
-from codemods.edits import EditError, span_of
+from codemods.edits.positions import span_of
 from codemods.edits.source import Source
+from codemods.terms.edits import EditError
 
 _CODE = '''\
 @d(a)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.edits import apply_edits
+from codemods.edits.apply import apply_edits
 from codemods.terms.edits import (
     AddDecorator,
     AddHelper,

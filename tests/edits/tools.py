@@ -6,8 +6,9 @@ import ast
 
 import pytest
 
-from codemods.edits import EditError, apply_edits, span_of, split_lines
-from codemods.terms.edits import Edit
+from codemods.edits.apply import apply_edits
+from codemods.edits.positions import span_of, split_lines
+from codemods.terms.edits import Edit, EditError
 from codemods.terms.spans import Span
 
 

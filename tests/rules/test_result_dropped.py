@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from codemods.edits import apply_edits
+from codemods.edits.apply import apply_edits
 from codemods.source.options import Options
 from tests.rules.tools import LEARNING, MAIN, analysed, sited
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from codemods.analysis.analyse import analyse
-from codemods.edits import apply_edits
+from codemods.edits.apply import apply_edits
 from codemods.source.files import read_source
 from codemods.source.options import Options
 from codemods.terms.edits import Edit
