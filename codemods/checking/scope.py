@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codemods.analysis.analyse import selected_rules
-from codemods.checking.baseline import Baseline, compare, load_baseline, save_baseline
+from codemods.checking.baseline import Baseline, Compared, compare, load_baseline, save_baseline
 from codemods.checking.changed_lines import Changes, changes_since
 from codemods.checking.check import CheckResult
 from codemods.rules import rule_names
@@ -54,13 +54,7 @@ class Scope:
     def _held_against(
         self, baseline: Baseline, result: CheckResult, targets: Sequence[SourceFile], options: Options
     ) -> CheckResult:
-        compared = compare(
-            [reported.finding for reported in result.findings],
-            {target.path: target.text for target in targets},
-            baseline,
-            left_out=_left_out(options),
-            unread={entry.path for entry in result.skipped},
-        )
+        compared = _compared(baseline, result, targets, options)
         new = set(map(id, compared.new))
         kept = tuple(reported for reported in result.findings if id(reported.finding) in new)
         return replace(result, findings=kept, frozen=compared.known, gone=compared.gone)
@@ -92,7 +86,6 @@ class Updated:
     count: int
     added: int
     dropped: int
-    changed: bool
 
 
 def update_baseline(file: Path, result: CheckResult, targets: Sequence[SourceFile], options: Options) -> Updated:
@@ -102,16 +95,16 @@ def update_baseline(file: Path, result: CheckResult, targets: Sequence[SourceFil
     :class:`~codemods.checking.baseline.BaselineError` for a file that is none of ours or cannot be written.
     """
     before = load_baseline(file) if is_there(file) else Baseline(file, {})
-    compared = compare(
+    compared = _compared(before, result, targets, options)
+    save_baseline(compared.after)
+    return Updated(compared.after.count, len(compared.new), len(compared.gone))
+
+
+def _compared(baseline: Baseline, result: CheckResult, targets: Sequence[SourceFile], options: Options) -> Compared:
+    return compare(
         [reported.finding for reported in result.findings],
         {target.path: target.text for target in targets},
-        before,
-        left_out=_left_out(options),
+        baseline,
+        left_out=set(rule_names()).difference(rule.name for rule in selected_rules(options)),
         unread={entry.path for entry in result.skipped},
     )
-    changed = save_baseline(compared.after)
-    return Updated(compared.after.count, len(compared.new), len(compared.gone), changed)
-
-
-def _left_out(options: Options) -> set[str]:
-    return set(rule_names()).difference(rule.name for rule in selected_rules(options))

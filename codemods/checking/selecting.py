@@ -39,9 +39,9 @@ def translations(targets: Sequence[SourceFile], options: Options) -> list[Transl
     """Return the translations of those of ``targets`` that are Python 2, if ``options`` ask for them."""
     if not options.python2:
         return []
-    from codemods.source import python2
+    from codemods.source.python2 import translation
 
-    return python2.translations(targets)
+    return [made for source in targets if (made := translation(source)) is not None]
 
 
 def selected(finding: Finding, options: Options) -> bool:

@@ -260,11 +260,11 @@ def title(group: Group) -> str:
 @functools.lru_cache(maxsize=64)
 def explanation(rule: str) -> str:
     """What is to be known of ``rule``, in Markdown; empty for one that there is not."""
-    from codemods.manual.explain import PROMISES, explain
+    from codemods.manual.explain import PROMISES
+    from codemods.manual.explain import explanation as of_rule
 
-    try:
-        told = explain(rule)
-    except UnknownRule:
+    told = of_rule(rule)
+    if told is None:
         return ""
     promise = f"Promise: *{told.promise.value}*. The rewritten program {PROMISES[told.promise]}."
     return "\n\n".join(part for part in (promise, told.documentation) if part)

@@ -22,9 +22,10 @@ from codemods.editor import opened
 from codemods.editor.documents import Diagnosis, Documents, line_edits, lines_of
 from codemods.editor.opened import Unit
 from codemods.editor.recent import Recent, Stopped
+from codemods.reports._listed import LEVELS
 from codemods.source.config import ConfigError
 from codemods.source.errors import SourceError
-from codemods.terms.findings import Finding, Promise, Skipped
+from codemods.terms.findings import Finding, Skipped
 
 PAUSE = 0.3
 """Seconds without a change after which a text is analysed."""
@@ -33,12 +34,10 @@ FIX_ALL = "source.fixAll.codemod"
 # Simulated code recurses in the simulator; threads are given less room for that than programs.
 _STACK = 64 * 1024 * 1024
 
-SEVERITIES = {
-    Promise.REPAIR: lsp.DiagnosticSeverity.Error,
-    Promise.EXACT: lsp.DiagnosticSeverity.Warning,
-    Promise.EQUIVALENT: lsp.DiagnosticSeverity.Warning,
-    Promise.BEHAVIOUR: lsp.DiagnosticSeverity.Warning,
-    Promise.ADVICE: lsp.DiagnosticSeverity.Information,
+_SEVERITIES = {
+    "error": lsp.DiagnosticSeverity.Error,
+    "warning": lsp.DiagnosticSeverity.Warning,
+    "note": lsp.DiagnosticSeverity.Information,
 }
 
 
@@ -81,9 +80,7 @@ class Server(LanguageServer):
             return await loop.run_in_executor(self._worker, call, *arguments)
         except Stopped:
             return None
-        except ConfigError as error:
-            self._complain(str(error))
-        except SourceError as error:
+        except (ConfigError, SourceError) as error:
             self._complain(str(error))
         except Exception as error:
             # A file that we stumble over must not end the server.
@@ -171,7 +168,7 @@ class Server(LanguageServer):
         return lsp.Diagnostic(
             self.spot(unit, diagnosis, finding)[1],
             finding.message,
-            severity=SEVERITIES[finding.promise],
+            severity=_SEVERITIES[LEVELS[finding.promise]],
             code=finding.rule,
             source="codemod",
             related_information=related,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from codemods.rewriting.changes import Change, Hunk, Key, Proof, review
 from codemods.rewriting.result import ApplyResult
+from codemods.source.diffs import lines_of
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_source
 from codemods.source.syntax import parse
@@ -105,7 +106,7 @@ class Texts:
         notebook those of the cell alone."""
         start, end = hunk.old_start - 1, hunk.old_start - 1 + len(hunk.removed)
         old = self.old[hunk.path]
-        lines = self._original(hunk.path).together(self._line(hunk)) or range(1, len(_lines(old)) + 1)
+        lines = self._original(hunk.path).together(self._line(hunk)) or range(1, len(lines_of(old)) + 1)
         return (
             range(min(start, max(lines.start - 1, start - most)), start),
             range(end, max(end, min(lines.stop - 1, end + most))),
@@ -132,10 +133,6 @@ class Texts:
                 at = self.sources[path].rewritten(text).place(error.line) if error.line else ShownLine(None, 0)
                 return f"{Skipped(path, at.line, error.reason, at.cell).place}: {error.reason}"
         return None
-
-
-def _lines(text: str) -> list[str]:
-    return text.removesuffix("\n").split("\n") if text else []
 
 
 def replaced(text: str, own: Mapping[Hunk, str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len, chop_cells
@@ -13,13 +12,12 @@ from rich.text import Text
 from codemods.interactive.items import Item, Texts
 from codemods.manual.explain import PROMISES
 from codemods.rewriting.changes import Hunk
-from codemods.source.diffs import mark_words, printable
+from codemods.source.diffs import Pieces, changed_words, printable
 from codemods.source.enclosing import Outline
 
 CONTEXT = 3
 # Beyond this many characters only the lines that are shown are looked at; a string that began before looks like code.
 _WHOLE = 200_000
-_MARK = re.compile("\x1b\\[(7|27)m")
 _SIGN = {"-": "bold red", "+": "bold green", " ": ""}
 _VERDICT = {"kept": "green", "broken": "bold red"}
 
@@ -97,21 +95,21 @@ class View:
             others = ", ".join(str(index + 1) for index in item.shares)
             yield from fold(self._plain(f"   (these lines are shared with {others})", "dim"), width)
         removed, added = old[start : start + len(hunk.removed)], new[first : first + len(hunk.added)]
-        marks = mark_words(removed, added) if hunk.removed and hunk.added else ([], [])
+        gone, come = changed_words(removed, added)
         code = self._file(hunk.path, "old", old, lead.start, follow.stop)
         for at in lead:
-            yield from self._line(" ", code[at - lead.start], "", width)
+            yield from self._line(" ", code[at - lead.start], (), width)
         for offset in range(len(hunk.removed)):
-            yield from self._line("-", code[start + offset - lead.start], _at(marks[0], offset), width)
+            yield from self._line("-", code[start + offset - lead.start], gone[offset], width)
         shown = self._file(hunk.path, "new", new, first, first + len(hunk.added))
         for offset in range(len(hunk.added)):
-            yield from self._line("+", shown[offset], _at(marks[1], offset), width)
+            yield from self._line("+", shown[offset], come[offset], width)
         for at in follow:
-            yield from self._line(" ", code[at - lead.start], "", width)
+            yield from self._line(" ", code[at - lead.start], (), width)
 
-    def _line(self, sign: str, code: Text, marked: str, width: int) -> Iterator[Text]:
+    def _line(self, sign: str, code: Text, pieces: Pieces, width: int) -> Iterator[Text]:
         code = code.copy()
-        spans = _spans(marked) if marked else []
+        spans = _marked(pieces)
         for begin, stop in spans:
             code.stylize("reverse", begin, stop)
         at = 0
@@ -160,20 +158,13 @@ class View:
         return shown.encode(self._encoding, "backslashreplace").decode(self._encoding)
 
 
-def _at(lines: Sequence[str], index: int) -> str:
-    return lines[index] if index < len(lines) else ""
-
-
-def _spans(marked: str) -> list[tuple[int, int]]:
-    """Return what :func:`codemods.source.diffs.mark_words` marked, in characters of the line without marks."""
-    spans, at, begin = [], 0, 0
-    for index, part in enumerate(_MARK.split(marked)):
-        if index % 2 == 0:
-            at += len(part)
-        elif part == "7":
-            begin = at
-        else:
-            spans.append((begin, at))
+def _marked(pieces: Pieces) -> list[tuple[int, int]]:
+    """Return where the marked ``pieces`` of a line begin and end."""
+    spans, at = [], 0
+    for text, marked in pieces:
+        if marked:
+            spans.append((at, at + len(text)))
+        at += len(text)
     return spans
 
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from codemods import __version__
 from codemods.patches.parsing import DiffHunk, FileDiff, Parsed, PatchError, parse_diff
-from codemods.patches.pieces import NEAR, WIDE, digest, split
+from codemods.patches.pieces import NEAR, WIDE, Piece, digest
 from codemods.patches.placing import Base
 from codemods.rewriting.changes import Hunk, Key, Proof, review
 from codemods.rewriting.result import ApplyResult
-from codemods.source.diffs import header_name, printable, unified
+from codemods.source.diffs import header_name, lines_of, printable, unified
 from codemods.source.enclosing import Outline
 from codemods.source.errors import os_reason
 from codemods.source.files import SourceFile
@@ -63,22 +63,10 @@ class RecordedChange:
 
 @dataclass(frozen=True)
 class RecordedHunk:
-    """What a bundle says of lines that it changes, beyond the diff."""
+    """What a bundle says of lines that it changes: how many go, and ``about``, all but the lines themselves."""
 
-    line: int
     removed: int
-    new_line: int
-    added: int
-    changes: tuple[int, ...]
-    function: str
-    above: tuple[str, ...]
-    below: tuple[str, ...]
-    above_later: tuple[str, ...]
-    below_later: tuple[str, ...]
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-    single: bool
-    fresh: bool
+    about: Piece
 
 
 @dataclass(frozen=True)
@@ -195,7 +183,7 @@ def _file(source: SourceFile, new: str, hunks: Sequence[Hunk]) -> Iterator[bytes
     old_data, new_data = source.encode(source.text), source.encode(new)
     if old_data == new_data:
         return
-    base, new_lines = Base(source.text), split(new)
+    base, new_lines = Base(source.text), lines_of(new)
     yield _note(
         {
             "path": path,
@@ -275,7 +263,7 @@ def _ours(parsed: Parsed) -> Bundle:
                 changes.append(_recorded_change(note))
         for file in files.values():
             for hunk in file.hunks:
-                if any(not 0 <= index < len(changes) for index in hunk.changes):
+                if any(not 0 <= index < len(changes) for index in hunk.about.changes):
                     raise PatchError(f"{file.path}: a hunk names a change that the bundle does not record")
     except (KeyError, TypeError, ValueError) as error:
         raise PatchError(f"line {line}: the bundle is damaged: {type(error).__name__} {error}") from None
@@ -303,21 +291,30 @@ def _recorded_change(note: Mapping[str, Any]) -> RecordedChange:
 
 
 def _recorded_file(note: Mapping[str, Any]) -> RecordedFile:
-    hunks = tuple(
-        RecordedHunk(**{name: _READ[kind](one[name]) for name, kind in RecordedHunk.__annotations__.items()})
-        for one in note["hunks"]
+    path = str(note["path"])
+    hunks = tuple(_recorded_hunk(path, one) for one in note["hunks"])
+    return RecordedFile(path, str(note["blob"]), str(note["encoding"]), hunks)
+
+
+def _recorded_hunk(path: str, told: Mapping[str, Any]) -> RecordedHunk:
+    texts = {name: tuple(map(str, told[name])) for name in _TEXTS}
+    about = Piece(
+        number=0,
+        path=path,
+        line=int(told["line"]),
+        removed=(),
+        added=(),
+        function=str(told["function"]),
+        single=bool(told["single"]),
+        fresh=bool(told["fresh"]),
+        changes=tuple(map(int, told["changes"])),
+        **texts,
     )
-    return RecordedFile(str(note["path"]), str(note["blob"]), str(note["encoding"]), hunks)
+    return RecordedHunk(int(told["removed"]), about)
 
 
-#: How the fields of a hunk are read, by their types.
-_READ: Mapping[str, Callable[[Any], Any]] = {
-    "int": int,
-    "str": str,
-    "bool": bool,
-    "tuple[int, ...]": lambda value: tuple(map(int, value)),
-    "tuple[str, ...]": lambda value: tuple(map(str, value)),
-}
+#: Of a hunk: its surroundings, and digests of what lies beyond.
+_TEXTS = ("above", "below", "above_later", "below_later", "before", "after")
 
 
 def sides(hunk: DiffHunk) -> Iterator[tuple[int, int, list[bytes], list[bytes]]]:

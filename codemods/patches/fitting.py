@@ -68,7 +68,7 @@ class _Fitting:
         self.now: dict[str, str] = {}
         self.pieces: dict[int, Piece] = {}
         self.places: dict[int, Fitted | Made | Lost] = {}
-        self.grouping = Grouping([], {})
+        self.grouping = Grouping()
         self.refused: dict[int, str] = {}
         self.impossible: list[FittedHunk] = []
         self.notes: list[str] = []
@@ -128,7 +128,7 @@ class _Fitting:
         return left_out
 
     def _place(self, path: str, line: int) -> str:
-        """ShownLine a line was, for people."""
+        """Where a line was, for people."""
         return f"{path}:{self.befores[path].place(line) if path in self.befores else line}"
 
     def _refuse_overlaps(self) -> None:
@@ -181,7 +181,7 @@ class _Fitting:
                 self.refused[number] = "; ".join(filter(None, (lost.get(number, other), more)))
 
     def _unit(self, number: int, pieces: Sequence[int]) -> Unit:
-        changes = {index for piece in pieces for index in self.grouping.changes_of(piece)}
+        changes = {index for piece in pieces for index in self.pieces[piece].changes}
         gone = tuple(
             (finding.rule, self.now.get(finding.path, finding.path))
             for index in sorted(changes)
@@ -214,7 +214,7 @@ class _Fitting:
         """Return the new texts by path with these units made."""
         made: dict[str, list[Fitted]] = defaultdict(list)
         numbers = {number for unit in units for number in self.grouping.units[unit]}
-        numbers |= {number for number in self.grouping.helpers if not numbers.isdisjoint(self.grouping.helped(number))}
+        numbers |= {number for number, users in self.grouping.helpers.items() if not numbers.isdisjoint(users)}
         for number in sorted(numbers):
             found = self.places[number]
             if isinstance(found, Fitted):
@@ -273,10 +273,8 @@ class _Fitting:
 
     def _needless(self, number: int) -> str:
         """Why an import is not made: nothing that needs it is."""
-        if number not in self.grouping.helpers:
-            return ""
-        users = self.grouping.helped(number)
-        return "" if users - self.refused.keys() else "what needs it is refused"
+        users = self.grouping.helpers.get(number)
+        return "what needs it is refused" if users is not None and users <= self.refused.keys() else ""
 
 
 class _Trial:
@@ -312,19 +310,13 @@ class _Trial:
 
 @dataclass
 class Grouping:
-    """The hunks, by number, in units. ``helpers`` are imports, made if any of the hunks that need them is."""
+    """The hunks, by number, in units.
 
-    pieces: Sequence[Piece]
-    units: dict[int, list[int]]
+    ``helpers`` are the imports, each with the hunks that need it: it is made where one of them is.
+    """
+
+    units: dict[int, list[int]] = field(default_factory=dict)
     helpers: dict[int, frozenset[int]] = field(default_factory=dict)
-
-    def changes_of(self, number: int) -> tuple[int, ...]:
-        """The changes that a hunk belongs to."""
-        return next(piece.changes for piece in self.pieces if piece.number == number)
-
-    def helped(self, number: int) -> frozenset[int]:
-        """The hunks that need an import."""
-        return self.helpers[number]
 
 
 def grouped(pieces: Sequence[Piece], changes: Sequence[RecordedChange]) -> Grouping:
@@ -351,7 +343,7 @@ def grouped(pieces: Sequence[Piece], changes: Sequence[RecordedChange]) -> Group
     units: dict[int, list[int]] = {index: [] for index in range(len(groups))}
     for number, (first, *_) in sorted(members.items()):
         units[unit[first]].append(number)
-    return Grouping(pieces, units, helpers)
+    return Grouping(units, helpers)
 
 
 def _alone(piece: Piece) -> object:

@@ -7,7 +7,6 @@ fitted to the program that it is today.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from pathlib import Path
 from codemods.patches.bundle import blob_of
 from codemods.patches.files import blob_in
 from codemods.patches.parsing import DiffHunk, FileDiff, parse_diff
-from codemods.source.diffs import unified
+from codemods.source.diffs import lines_of, unified
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_bytes, source_from_bytes
 
@@ -70,7 +69,7 @@ def _sides(file: FileDiff, data: bytes, root: Path) -> tuple[bytes, bytes] | Non
 
 def _patched(data: bytes, hunks: Sequence[DiffHunk], goes: str) -> bytes | None:
     """``data`` with ``hunks`` made, or unmade where ``+`` is what goes; None where they are not at their very lines."""
-    lines = re.findall(rb"[^\n]*\n|[^\n]+", data)
+    lines = lines_of(data)
     out: list[bytes] = []
     at = 0
     for hunk in hunks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from codemods.source.diffs import lines_of
 from codemods.terms.errors import UserError
 
 _HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
@@ -67,9 +68,7 @@ def parse_diff(data: bytes) -> Parsed:
 
 class _Reader:
     def __init__(self, data: bytes) -> None:
-        self._lines = re.split(rb"(?<=\n)", data)
-        if not self._lines[-1]:
-            self._lines.pop()
+        self._lines = lines_of(data)
         self._at = 0
         self._files: list[FileDiff] = []
         self._notes: list[tuple[int, bytes]] = []

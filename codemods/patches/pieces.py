@@ -60,12 +60,6 @@ class Piece:
         )
 
 
-def split(text: str) -> list[str]:
-    """Return the lines of ``text`` with their ends; lines end at ``\\n``, as git sees it."""
-    parts = text.split("\n")
-    return [part + "\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
-
-
 def content(line: str) -> str:
     """Return a line without its end. What tells a cell of a notebook is the same for all: a cell put above moves it."""
     bare = _bare(line)

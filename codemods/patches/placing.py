@@ -1,4 +1,4 @@
-"""ShownLine a hunk belongs in a file that has moved on: one place, or a reason why there is none."""
+"""Where a hunk belongs in a file that has moved on: one place, or a reason why there is none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from codemods.patches.fuzzy import LEAST, LEAST_UNPROVEN, Window, Word, clearly, fitted, windows, words_of
-from codemods.patches.pieces import NEAR, Piece, content, digest, ending, split
+from codemods.patches.pieces import NEAR, Piece, content, digest, ending
+from codemods.source.diffs import lines_of
 from codemods.source.enclosing import Outline
 from codemods.terms.findings import ShownLine
 
@@ -49,7 +50,7 @@ class Base:
     def __init__(self, text: str, place: Callable[[int], ShownLine] | None = None) -> None:
         self.text = text
         self._place = place or functools.partial(ShownLine, None)
-        self.lines = split(text)
+        self.lines = lines_of(text)
         self.contents = [content(line) for line in self.lines]
 
     @cached_property

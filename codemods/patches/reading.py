@@ -30,7 +30,7 @@ def pieces_of(file: FileDiff, bundle: Bundle, number: int, encoding: str) -> tup
             pieces += [piece for _, _, piece in known]
         else:
             pieces.append(_plain(hunk, file.path, encoding))
-    missing = {index for one in (recorded.hunks if recorded else ()) if one not in seen for index in one.changes}
+    missing = {index for one in (recorded.hunks if recorded else ()) if one not in seen for index in one.about.changes}
     return [replace(piece, number=at) for at, piece in enumerate(pieces, number)], missing
 
 
@@ -40,19 +40,15 @@ def _known(hunk: DiffHunk, recorded: RecordedFile, encoding: str) -> Iterable[tu
         removed, added = _text(gone, encoding, hunk), _text(come, encoding, hunk)
         if start == 1:
             removed, added = _unmarked(removed), _unmarked(added)
-        inside = [one for one in recorded.hunks if start <= one.line and one.line + one.removed <= start + len(removed)]
-        whole = [one for one in inside if (one.line, one.removed) == (start, len(removed))]
+        end = start + len(removed)
+        inside = [one for one in recorded.hunks if start <= one.about.line and one.about.line + one.removed <= end]
+        whole = [one for one in inside if (one.about.line, one.removed) == (start, len(removed))]
         if whole:
-            yield start, whole[0], _piece(whole[0], recorded.path, removed, added)
+            yield start, whole[0], replace(whole[0].about, removed=tuple(removed), added=tuple(added))
         elif len(removed) == len(added) and sum(one.removed for one in inside) == len(removed):
             for one in inside:
-                part = slice(one.line - start, one.line - start + one.removed)
-                yield start, one, _piece(one, recorded.path, removed[part], added[part])
-
-
-def _piece(one: RecordedHunk, path: str, removed: Sequence[str], added: Sequence[str]) -> Piece:
-    same = {name: value for name, value in vars(one).items() if name != "new_line"}
-    return Piece(**{**same, "number": 0, "path": path, "removed": tuple(removed), "added": tuple(added)})
+                part = slice(one.about.line - start, one.about.line - start + one.removed)
+                yield start, one, replace(one.about, removed=tuple(removed[part]), added=tuple(added[part]))
 
 
 def _plain(hunk: DiffHunk, path: str, encoding: str) -> Piece:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from codemods.reports import Detail
+from codemods.reports._paint import RED, YELLOW, Paint
 from codemods.rewriting.result import Rewrite
 from codemods.source.diffs import coloured, printable, unified
 from codemods.terms.counting import plain_count_text
@@ -79,18 +80,18 @@ class PatchResult:
 
 
 VERSION = 1
-_COLOUR = {State.REFUSED: "\x1b[31m", State.FUZZY: "\x1b[33m"}
-_RESET = "\x1b[0m"
+_STYLES = {State.REFUSED: RED, State.FUZZY: YELLOW}
 
 
 def as_text(result: PatchResult, detail: Detail, *, colour: bool = False) -> str:
     """Return a line for each hunk, and a summary; if quiet only what was refused."""
+    paint = Paint(colour)
     lines = [f"note: {note}" for note in result.notes if detail >= Detail.NORMAL]
     for hunk in result.hunks:
         if detail >= Detail.NORMAL or hunk.state is State.REFUSED:
             told = _told(hunk, dry_run=result.dry_run)
-            paint = _COLOUR.get(hunk.state, "") if colour else ""
-            lines.append(f"{paint}{printable(told)}{_RESET if paint else ''}")
+            style = _STYLES.get(hunk.state)
+            lines.append(paint(style, told) if style else printable(told))
     if detail >= Detail.NORMAL:
         counts = Counter(hunk.state for hunk in result.hunks)
         parts = [f"{counts[state]} {state.value}" for state in State if counts[state]]

@@ -57,7 +57,7 @@ def apply(
     given = (targets, options, jobs, progress, analyse, editor or _apply_edits, wanted)
     distrusted: frozenset[Key] = frozenset()
     while True:
-        work = _Work(*given, distrusted=distrusted)
+        work = Work(*given, distrusted=distrusted)
         work.run()
         owing = work.owing - distrusted
         if not owing:
@@ -74,22 +74,24 @@ def write(result: ApplyResult) -> ApplyResult:
     linked = [frozenset(path for f in one.findings for path, _ in f.edits) for one in result.mended]
     unwritten = write_linked(result.rewrites, linked)
     lost = {entry.path for entry in unwritten}
-    rewrites = tuple(rewrite for rewrite in result.rewrites if rewrite.source.path not in lost)
-    lines = {source.path: LineMap(new, source.text) for source, new in rewrites}
-    remaining = (one._replace(finding=at_line(one.finding, lines)) for one in result.remaining)
+    done = written(replace(result, rewrites=tuple(one for one in result.rewrites if one.source.path not in lost)))
     return replace(
-        result,
-        rewrites=rewrites,
+        done,
         fixed=tuple(finding for finding in result.fixed if not is_lost(finding, lost)),
         mended=tuple(one for one in result.mended if not any(is_lost(f, lost) for f in one.findings)),
-        remaining=with_lost(remaining, result.fixed, unwritten),
+        remaining=with_lost(done.remaining, result.fixed, unwritten),
         unwritten=tuple(unwritten),
-        dry_run=False,
     )
 
 
-def at_line(finding: Finding, lines: Mapping[str, LineMap]) -> Finding:
-    """Return ``finding`` at the line that the map of its file gives for it."""
+def written(result: ApplyResult) -> ApplyResult:
+    """Return what ``apply`` would have said had it written all of ``result``, a dry run, itself."""
+    lines = {source.path: LineMap(new, source.text) for source, new in result.rewrites}
+    remaining = (one._replace(finding=_at_line(one.finding, lines)) for one in result.remaining)
+    return replace(result, dry_run=False, remaining=tuple(remaining))
+
+
+def _at_line(finding: Finding, lines: Mapping[str, LineMap]) -> Finding:
     if finding.path not in lines:
         return finding
     line, column, end_line, end_column = finding.span
@@ -99,12 +101,12 @@ def at_line(finding: Finding, lines: Mapping[str, LineMap]) -> Finding:
 
 def _apply_edits(text: str, edits: Sequence[Edit], *, exported: Collection[str] = ()) -> str:
     # libcst takes a moment to load, and most trees have nothing to edit.
-    from codemods.edits import apply_edits
+    from codemods.edits.apply import apply_edits
 
     return apply_edits(text, edits, exported=exported)
 
 
-class _Work:
+class Work:
     """One call of ``apply``: the texts as they are by now, and what has been found in them."""
 
     def __init__(

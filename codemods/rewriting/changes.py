@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from codemods.rewriting.result import ApplyResult, Mended
-from codemods.source.diffs import Block, blocks
+from codemods.source.diffs import Block, blocks, lines_of
 from codemods.source.line_map import LineMap
 from codemods.terms.findings import Finding, Promise
 
@@ -113,7 +113,7 @@ def needed(changes: Sequence[Change]) -> list[tuple[int, ...]]:
 
 def patched(text: str, hunks: Iterable[Hunk]) -> str:
     """Return ``text``, in whose lines ``hunks`` of one file count, with these made; their order does not matter."""
-    lines = _lines(text)
+    lines = lines_of(text)
     for hunk in sorted(hunks, key=lambda hunk: hunk.old_start, reverse=True):
         start = hunk.old_start - 1
         lines[start : start + len(hunk.removed)] = hunk.added
@@ -136,7 +136,7 @@ def review(result: ApplyResult, proofs: Mapping[Key, Proof] | None = None) -> Re
 
 def _hunks(path: str, read: str, old: str, new: str, made: Sequence[Mended]) -> list[Hunk]:
     """Return the hunks between two texts of a file; ``read`` is the text that the changes count their lines in."""
-    old_lines, new_lines = _lines(old), _lines(new)
+    old_lines, new_lines = lines_of(old), lines_of(new)
     owners = _Owners(path, made, None if read == old else LineMap(read, old))
     here = {index for index, mended in enumerate(made) if any(p == path for f in mended.findings for p, _ in f.edits)}
     found: list[Hunk] = []
@@ -204,7 +204,3 @@ def _in_need(hunk: Hunk, others: Sequence[Hunk]) -> tuple[int, ...]:
         if pattern and pattern.search("".join(other.removed if hunk.removed else other.added))
     )
     return tuple(sorted({index for changes in users for index in changes}))
-
-
-def _lines(text: str) -> list[str]:
-    return [line + "\n" for line in text.split("\n")[:-1]] + [last for last in (text.rpartition("\n")[2],) if last]

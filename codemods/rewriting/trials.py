@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from codemods.analysis.analyse import Analysis
 from codemods.checking.groups import Group
 from codemods.checking.selecting import visible
 from codemods.proofs.soundness import breaches
 from codemods.rewriting.continuations import continuations
-from codemods.rewriting.names_taken import Exports
 from codemods.rewriting.overlaps import Position, text_of_group
 from codemods.source.errors import SourceError
-from codemods.source.files import SourceFile, digest_of
+from codemods.source.files import digest_of
 from codemods.source.line_map import LineMap
-from codemods.source.options import Options
 from codemods.source.syntax import parse
 from codemods.terms.edits import Edit, EditError
 from codemods.terms.findings import Finding, Promise
+
+if TYPE_CHECKING:
+    from codemods.rewriting.apply import Work
 
 # An attempt is an analysis of everything; this many corner a few bad edits among thousands.
 MAX_ATTEMPTS = 40
@@ -34,32 +35,6 @@ class Editor(Protocol):
     """The call of :func:`codemods.edits.apply_edits`, for which tests put a fake."""
 
     def __call__(self, text: str, edits: Sequence[Edit], *, exported: Collection[str] = ()) -> str: ...
-
-
-class Work(Protocol):
-    """What a trial asks of the call of ``apply`` that it belongs to: the texts by now, and what was found in them."""
-
-    @property
-    def sources(self) -> Mapping[str, SourceFile]: ...
-    @property
-    def texts(self) -> Mapping[str, str]: ...
-    @property
-    def options(self) -> Options: ...
-    @property
-    def exports(self) -> Exports: ...
-    @property
-    def edit(self) -> Editor: ...
-    @property
-    def analysis(self) -> Analysis: ...
-    @property
-    def findings(self) -> Sequence[Finding]: ...
-    def trusts(self, group: Group) -> bool:
-        """Whether what comes to light by the edits of ``group`` may wait for a later round to be mended."""
-        ...
-
-    def analyse(self, changed: Mapping[str, str]) -> Analysis:
-        """Analyse all, with the texts of ``changed`` in place of the present ones."""
-        ...
 
 
 class Attempt(NamedTuple):

@@ -175,7 +175,7 @@ def unified(path: str, old: bytes, new: bytes, *, context: int = 3) -> bytes:
     """
     if old == new:
         return b""
-    old_lines, new_lines = _lines(old), _lines(new)
+    old_lines, new_lines = lines_of(old), lines_of(new)
     out = [b"--- " + header_name("a", path) + b"\n", b"+++ " + header_name("b", path) + b"\n"]
     for hunk in _hunks(blocks(old_lines, new_lines), context):
         out.append(_hunk_header(hunk).encode() + b"\n")
@@ -204,7 +204,7 @@ def coloured(path: str, old: str, new: str, *, context: int = 3) -> str:
     """
     if old == new:
         return ""
-    old_lines, new_lines = _lines(old), _lines(new)
+    old_lines, new_lines = lines_of(old), lines_of(new)
     shown = printable(path)
     out = [f"{_BOLD}--- a/{shown}{_RESET}", f"{_BOLD}+++ b/{shown}{_RESET}"]
     for hunk in _hunks(blocks(old_lines, new_lines), context):
@@ -295,7 +295,8 @@ def _signed(block: Block, old: Sequence[AnyStr], new: Sequence[AnyStr]) -> list[
     return [("-", old[block.old_start : block.old_end]), ("+", new[block.new_start : block.new_end])]
 
 
-def _lines(text: AnyStr) -> list[AnyStr]:
+def lines_of(text: AnyStr) -> list[AnyStr]:
+    """Return the lines of ``text`` with their ends, as git counts them."""
     if isinstance(text, bytes):
         return [part for part in re.split(rb"(?<=\n)", text) if part]
     return [part for part in re.split(r"(?<=\n)", text) if part]

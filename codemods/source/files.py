@@ -46,28 +46,16 @@ class SourceFile:
 
     def place(self, line: int) -> ShownLine:
         """Where line ``line`` of ``text`` stands in the file: in a notebook the cell and the line there."""
-        if self.notebook is None:
-            return ShownLine(None, line)
-        from codemods.source import notebooks
-
-        return notebooks.place(self.text, line)
+        return ShownLine(None, line) if self.notebook is None else self.notebook.place(self.text, line)
 
     def line(self, place: ShownLine) -> int:
         """The line of ``text`` that stands at ``place`` of the file; 0 where there is none."""
-        if self.notebook is None:
-            return place.line
-        from codemods.source import notebooks
-
-        return notebooks.line_of(self.text, place)
+        return place.line if self.notebook is None else self.notebook.line_of(self.text, place)
 
     def together(self, line: int) -> range | None:
         """In a notebook the lines of ``text`` that are the code of the cell of line ``line``; None where all lines of
         the file belong together."""
-        if self.notebook is None:
-            return None
-        from codemods.source import notebooks
-
-        return notebooks.cell_lines(self.text, line)
+        return None if self.notebook is None else self.notebook.cell_lines(self.text, line)
 
     def lines(self, text: str) -> list[str]:
         """The lines of ``text``, which end at ``\\n``, as they stand in the file: in a notebook with its magics."""

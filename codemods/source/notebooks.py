@@ -110,9 +110,37 @@ class Notebook:
         starts, numbers = _borders(text)
         for start, number in zip(starts, numbers, strict=True):
             own = sources[number].removesuffix("\n").split("\n")
-            if [*cell_lines(text, start)] == [*range(start + 2, start + 2 + len(own))]:
+            if [*self.cell_lines(text, start)] == [*range(start + 2, start + 2 + len(own))]:
                 lines[start + 1 : start + 1 + len(own)] = own
         return lines
+
+    @staticmethod
+    def place(text: str, line: int) -> ShownLine:
+        """The cell, and the line in it, of line ``line`` of a program ``text``."""
+        starts, numbers = _borders(text)
+        index = max(0, bisect.bisect_right(starts, line) - 1)
+        if not starts:
+            return ShownLine(None, line)
+        return ShownLine(numbers[index], max(1, line - starts[index] - 1))
+
+    @staticmethod
+    def line_of(text: str, place: ShownLine) -> int:
+        """The line of a program ``text`` at which ``place`` is; 0 where there is no such cell."""
+        starts, numbers = _borders(text)
+        return starts[numbers.index(place.cell)] + 1 + place.line if place.cell in numbers else 0
+
+    @staticmethod
+    def cell_lines(text: str, line: int) -> range:
+        """The lines of a program ``text`` that are the code of the cell in which line ``line`` stands.
+
+        What is put above the code to tell the cell is not among them, though it belongs to the cell too.
+        """
+        starts, _ = _borders(text)
+        last = len(_LINE_END.findall(text)) + (not _ended(text))
+        index = bisect.bisect_right(starts, line)
+        if not index:
+            return range(1, last + 1)
+        return range(starts[index - 1] + 2, starts[index] if index < len(starts) else last + 1)
 
     def spelled(self, words: str) -> str:
         """A sentence about the program with the magics themselves where it names what stands for them."""
@@ -156,39 +184,6 @@ class Notebook:
                 raise Unencodable(self.path, 0, f"cell {cell.number} cannot be written as the file spells it")
             splices.append(Splice(cell.start, cell.end, spelled))
         return content, splices
-
-
-def place(text: str, line: int) -> ShownLine:
-    """The cell, and the line in it, of line ``line`` of a notebook's program."""
-    starts, numbers = _borders(text)
-    index = max(0, bisect.bisect_right(starts, line) - 1)
-    if not starts:
-        return ShownLine(None, line)
-    return ShownLine(numbers[index], max(1, line - starts[index] - 1))
-
-
-def line_of(text: str, place: ShownLine) -> int:
-    """The line of a notebook's program at which ``place`` is; 0 where there is no such cell."""
-    starts, numbers = _borders(text)
-    return starts[numbers.index(place.cell)] + 1 + place.line if place.cell in numbers else 0
-
-
-def cell_lines(text: str, line: int) -> range:
-    """The lines of a notebook's program that are the code of the cell in which line ``line`` stands.
-
-    What is put above the code to tell the cell is not among them, though it belongs to the cell too.
-    """
-    starts, _ = _borders(text)
-    last = len(_LINE_END.findall(text)) + (not _ended(text))
-    index = bisect.bisect_right(starts, line)
-    if not index:
-        return range(1, last + 1)
-    return range(starts[index - 1] + 2, starts[index] if index < len(starts) else last + 1)
-
-
-def crosses(text: str, first: int, last: int) -> bool:
-    """Whether two lines of a notebook's program are in different cells."""
-    return place(text, first).cell != place(text, last).cell
 
 
 @functools.lru_cache(maxsize=16)

@@ -19,8 +19,6 @@ from codemods.terms.findings import Finding, Promise
 from codemods.terms.spans import Span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from fissix.refactor import RefactoringTool
 
     from codemods.source.files import SourceFile
@@ -54,11 +52,6 @@ class Translation(NamedTuple):
     def divides(self) -> bool:
         """Whether a ``/`` in it may mean the division of integers, which gives a fraction now."""
         return "/" in self.text and _FUTURE_DIVISION.search(self.source.text) is None
-
-
-def translations(sources: Iterable[SourceFile]) -> list[Translation]:
-    """The translations of those of ``sources`` that are Python 2."""
-    return [made for source in sources if (made := translation(source)) is not None]
 
 
 def translation(source: SourceFile) -> Translation | None:

@@ -15,13 +15,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
+from codemods.terms.words import words
 
 #: Words of a variable's name (between underscores) that say what its value is.
-_WORDS = _words(
+_WORDS = words(
     "ACCESSKEY APIKEY AUTH AUTHORIZATION AUTHTOKEN BEARER COOKIE CRED CREDENTIAL CREDENTIALS CREDS DSN JWT KEY KEYS "
     "PASS PASSCODE PASSPHRASE PASSWD PASSWORD PAT PRIVATEKEY PSK PW PWD SECRET SECRETKEY SECRETS SESSIONID TOKEN TOKENS"
 )
@@ -36,7 +33,7 @@ _SHAPES = re.compile(
 )
 _CREDENTIALS = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s:@]*:(?P<password>[^/\s@]+)@", re.IGNORECASE)
 #: What is random and no secret: the numbers of commits, devices, sessions, told by the name or by their shape.
-_NUMBERS = _words("COMMIT DIGEST HASH ID INODE REF REVISION SHA SHA1 SHA256 UUID VERSION")
+_NUMBERS = words("COMMIT DIGEST HASH ID INODE REF REVISION SHA SHA1 SHA256 UUID VERSION")
 _UUID = re.compile(r"([A-Za-z]+-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _OPAQUE = re.compile(r"[A-Za-z0-9+/_=-]{20,}|[0-9a-fA-F]{32,}")
 #: Bits a character; words and paths have less, random letters and digits more.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from codemods.edits import apply_edits
+from codemods.edits.apply import apply_edits
 from codemods.rewriting.touched import Touched, touched_by
 from codemods.terms.edits import (
     AddDecorator,

@@ -6,7 +6,8 @@ import ast
 
 import pytest
 
-from codemods.edits import apply_edits, span_of
+from codemods.edits.apply import apply_edits
+from codemods.edits.positions import span_of
 from codemods.source.errors import Unparsable
 from codemods.source.reserved import stand_in
 from codemods.source.syntax import parse

@@ -48,7 +48,7 @@ def _rewrite(rewrite: Rewrite, verification: Verification) -> dict[str, Any]:
         "made": rewrite.made,
         "run": rewrite.run,
         "promise": rewrite.finding.promise.value,
-        "findings": [placed_object(verification, finding, True) for finding in rewrite.findings],
+        "findings": [placed_object(verification.place, finding, True) for finding in rewrite.findings],
     }
 
 
