@@ -142,9 +142,9 @@ def total(data: bytes, numbers: set[int]) -> Counter[str]:
     for number, one in enumerate(recorded_hunks, 1):
         if number not in numbers:
             continue
-        start, _, gone, come = next(s for s in stretches if s[0] <= one.line <= s[0] + len(s[2]))
+        start, _, gone, come = next(s for s in stretches if s[0] <= one.about.line <= s[0] + len(s[2]))
         if len(gone) == len(come):
-            part = slice(one.line - start, one.line - start + one.removed)
+            part = slice(one.about.line - start, one.about.line - start + one.removed)
             gone, come = gone[part], come[part]
         words.update(WORDS.findall(b"".join(come).decode()))
         words.subtract(WORDS.findall(b"".join(gone).decode()))

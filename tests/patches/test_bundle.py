@@ -67,7 +67,7 @@ def test_what_is_read_back_is_what_was_recorded() -> None:
         "attached-loss-total",
     ]
     (file,) = (bundle.files or {}).values()
-    assert [hunk.function for hunk in file.hunks] == ["validate", "train", "train"]
+    assert [hunk.about.function for hunk in file.hunks] == ["validate", "train", "train"]
     assert bundle.changes[2].findings[0].statement == "total += loss"
 
 
@@ -112,7 +112,7 @@ def test_imports_that_several_changes_need_come_with_the_first_of_them() -> None
     ).replace("print(validate(data))", "print(validate(data), score(data))")
     data = recorded(text)
     files = load(data).files or {}
-    shared = [hunk for hunk in files["train.py"].hunks if len(hunk.changes) > 1]
+    shared = [hunk for hunk in files["train.py"].hunks if len(hunk.about.changes) > 1]
     assert shared, data.decode()
     # One of the two that need it is gone: the other is made, with the import.
     drifted = text.replace("    model.eval()\n    return sum", "    return sum(1 for _ in batches)\n    return sum")
