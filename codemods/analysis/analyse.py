@@ -22,7 +22,7 @@ from codemods.rules.base import Rule
 from codemods.source.cache import Cache
 from codemods.source.files import SourceFile, digest_of
 from codemods.source.options import Options
-from codemods.terms.findings import Finding, Skipped, promoted
+from codemods.terms.findings import Finding, Skipped, in_order, promoted
 
 _RESULTS = 8
 """Of how many trees the whole result is kept: other states of this one, other targets and other options."""
@@ -68,7 +68,7 @@ def analyse(
         conduct.add(one.conduct)
         findings += one.findings
         skipped += one.skipped
-    findings.sort(key=lambda f: (f.path, f.span, f.rule))
+    findings.sort(key=in_order)
     return Analysis(findings, sorted(skipped), list(dict.fromkeys(notes)), conduct)
 
 

@@ -36,10 +36,6 @@ class Places:
         """The log of the last attempt at a stage."""
         return self.work / "repositories" / slug / "logs" / f"{stage}.log"
 
-    def attempt(self, name: str) -> Path:
-        """A folder for an attempt, not there yet."""
-        return self.scratch / name
-
     def take(self, slug: str, stage: str, attempt: Path) -> Path:
         """Put the result of ``attempt`` in its place, and whatever is there out of it."""
         place = self.of(slug, stage)

@@ -36,7 +36,7 @@ from codemods.batch.stages.verifying import require_for_runs
 from codemods.source.diffs import printable
 from codemods.source.entries import Entry as Script
 from codemods.source.entries import find_entries
-from codemods.terms.counting import listed
+from codemods.terms.counting import listed, plain_count_text
 
 #: So many names, and pieces that are missing, stand in a line for people.
 _SHOWN = 5
@@ -224,8 +224,7 @@ def plan_text(campaign: Campaign, plans: list[dict[str, Any]], *, verbose: bool 
     todo = sum(bool(one["next"]) for one in plans)
     own = any(one.runs.own_requirements for one in campaign.repositories)
     settings = [
-        f"{len(plans)} {'repository' if len(plans) == 1 else 'repositories'}, {todo} with something to do; "
-        f"work in {campaign.work}",
+        f"{plain_count_text(len(plans), 'repository')}, {todo} with something to do; work in {campaign.work}",
         f"rules: {rules}; branch {campaign.commits.branch}, commits {campaign.commits.style}"
         if campaign.commits.style != "one"
         else f"rules: {rules}; branch {campaign.commits.branch}, one commit",

@@ -210,7 +210,7 @@ class _Work:
             repository=row["id"],
             slug=row["slug"],
             stage=stage,
-            folder=str(self._places.attempt(name)),
+            folder=str(self._places.scratch / name),
             base=row["base"],
             source=repository.source if stage == "clone" else None,
             ref=repository.ref,

@@ -20,7 +20,7 @@ from codemods.edits.positions import split_lines
 from codemods.source.diffs import blocks
 from codemods.source.errors import Unreadable
 from codemods.source.files import SourceFile, source_from_bytes
-from codemods.source.git import run_git
+from codemods.source.git import blobs_in, run_git
 from codemods.terms.errors import UserError
 from codemods.terms.findings import Finding
 
@@ -182,18 +182,8 @@ def _blobs(top: str, wanted: Collection[str]) -> dict[str, bytes]:
     """The contents of blobs by their names; one that is not at hand is missing."""
     if not wanted:
         return {}
-    done = _run(top, "cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in dict.fromkeys(wanted)).encode())
-    contents: dict[str, bytes] = {}
-    data, at = done.stdout, 0
-    while at < len(data):
-        end = data.index(b"\n", at)
-        head = data[at:end].split()
-        at = end + 1
-        if len(head) == 3:
-            size = int(head[2])
-            contents[head[0].decode()] = data[at : at + size]
-            at += size + 1
-    return contents
+    request = "".join(f"{blob}\n" for blob in dict.fromkeys(wanted)).encode()
+    return blobs_in(_run(top, "cat-file", "--batch", stdin=request).stdout)
 
 
 def _names(data: bytes) -> list[str]:

@@ -12,7 +12,7 @@ from codemods.checking.reported import Found, Reported
 from codemods.checking.selecting import asked_for, broken_cells, counted, translations, visible, without_ignored
 from codemods.source.files import SourceFile
 from codemods.source.options import Options
-from codemods.terms.findings import Skipped
+from codemods.terms.findings import Skipped, in_order
 
 if TYPE_CHECKING:
     from codemods.checking.ignores import UnusedIgnore
@@ -72,7 +72,7 @@ def check(
     reported = [*(Reported(one.finding, None) for one in made), *(one.placed(sources) for one in judged)]
     return CheckResult(
         files=counted(targets, skipped),
-        findings=tuple(sorted(reported, key=lambda one: (one.finding.path, one.finding.span, one.finding.rule))),
+        findings=tuple(sorted(reported, key=lambda one: in_order(one.finding))),
         skipped=(*skipped, *without_ignored([*broken_cells(targets), *analysis.skipped], texts)),
         notes=tuple(dict.fromkeys(analysis.notes)),
         sources=tuple(targets),

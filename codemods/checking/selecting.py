@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from codemods.source.files import SourceFile
 from codemods.source.options import Options
 from codemods.source.suppressions import Suppressions
-from codemods.terms.findings import Finding, Skipped
+from codemods.terms.findings import Finding, Skipped, in_order
 
 if TYPE_CHECKING:
     from codemods.source.python2 import Translation
@@ -79,4 +79,4 @@ def visible(findings: Iterable[Finding], texts: Mapping[str, str], options: Opti
             suppressions[finding.path] = Suppressions.of(texts[finding.path])
         if not suppressions[finding.path].covers(finding.rule, finding.span.line, finding.span.end_line):
             chosen.append(finding)
-    return sorted(chosen, key=lambda finding: (finding.path, finding.span, finding.rule))
+    return sorted(chosen, key=in_order)

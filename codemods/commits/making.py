@@ -23,6 +23,7 @@ from codemods.source.files import SourceFile, read_bytes, read_source
 from codemods.source.home import shareable
 from codemods.source.options import STYLES, Options
 from codemods.source.writing import write_atomically
+from codemods.terms.counting import plain_count_text
 from codemods.terms.findings import Promise
 
 _WIDTH = 72
@@ -215,7 +216,7 @@ def _body(part: Part, wording: Wording, sources: Mapping[str, SourceFile]) -> It
                 by_rule[finding.rule].append(change)
     for rule, changes in by_rule.items():
         findings = [finding for change in changes for finding in change.findings if finding.rule == rule]
-        yield f"{rule}: {len(findings)} place{'' if len(findings) == 1 else 's'}" if len(by_rule) > 1 else ""
+        yield f"{rule}: {plain_count_text(len(findings), 'place')}" if len(by_rule) > 1 else ""
         told = explanation(rule)
         for paragraph in reason(told) if told is not None else ():
             yield _filled(paragraph)

@@ -16,6 +16,7 @@ from codemods.rewriting.result import ApplyResult
 from codemods.rules import UnknownRule
 from codemods.source.files import SourceFile
 from codemods.source.options import Options
+from codemods.terms.counting import plain_count_text
 
 
 def ask(
@@ -66,8 +67,7 @@ def summary(decisions: Decisions) -> str:
     left = len(decisions.items) - len(decisions.made)
     if left:
         parts.append(f"{left} not answered")
-    total = len(decisions.items)
-    return f"{total} change{'' if total == 1 else 's'}: {', '.join(parts)}."
+    return f"{plain_count_text(len(decisions.items), 'change')}: {', '.join(parts)}."
 
 
 def _page(rule: str) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from codemods.checking.reported import Reported
 from codemods.reports import Report
-from codemods.terms.findings import Finding, Promise
+from codemods.terms.findings import Finding, Promise, ShownLine, Skipped, in_order
 
 #: What raises or grows without bound is an error. What costs memory and time is a warning, and advice may be wrong.
 LEVELS = {
@@ -51,17 +51,14 @@ def listed(report: Report) -> Iterator[Listed]:
     for one in found(report):
         finding = one.finding
         place = report.place(finding.path, finding.span.line, now=True)
-        told = finding.message + (f"; {finding.remedy}" if finding.remedy else "")
-        if place.cell is not None:
-            told = f"cell {place.cell}, line {place.line}: {told}"
+        told = in_cell(place) + finding.message + (f"; {finding.remedy}" if finding.remedy else "")
         line, column = (0, 0) if place.cell is not None else (place.line, finding.span.column + 1)
         path = from_root(finding.path, base) or finding.path
         yield Listed(path, line, column, finding.rule, LEVELS[finding.promise], told, finding)
     for entry in report.skipped:
-        cell = "" if entry.cell is None else f"cell {entry.cell}, line {entry.line}: "
         path = from_root(entry.path, base) or entry.path
         line = 0 if entry.cell is not None else entry.line
-        yield Listed(path, line, 0, UNREADABLE, "error", f"{cell}{entry.reason}", None)
+        yield Listed(path, line, 0, UNREADABLE, "error", f"{in_cell(entry)}{entry.reason}", None)
 
 
 def found(report: Report) -> list[Reported]:
@@ -69,7 +66,12 @@ def found(report: Report) -> list[Reported]:
     all_found = [*report.findings]
     if report.applied and report.dry_run:
         all_found += [Reported(finding, None) for finding in report.fixed]
-    return sorted(all_found, key=lambda one: (one.finding.path, one.finding.span, one.finding.rule))
+    return sorted(all_found, key=lambda one: in_order(one.finding))
+
+
+def in_cell(place: ShownLine | Skipped) -> str:
+    """Return how a sentence on ``place`` begins: with the cell, where it is in one."""
+    return "" if place.cell is None else f"cell {place.cell}, line {place.line}: "
 
 
 class Fingerprints:

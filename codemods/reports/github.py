@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codemods.reports import Detail, Report
-from codemods.reports._listed import LEVELS, from_root, root
+from codemods.reports._listed import LEVELS, found, from_root, in_cell, root
 from codemods.terms.findings import Finding, Skipped
 
 # The log shows a step's commands in this order; of each kind the first ten become annotations.
@@ -23,12 +23,8 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
 
 
 def _lines(report: Report, detail: Detail) -> Iterator[str]:
-    found = [reported.finding for reported in report.findings]
-    if report.applied and report.dry_run:
-        found += report.fixed
-    order = list(_KINDS)
-    found.sort(key=lambda finding: (order.index(finding.promise), finding.path, finding.span, finding.rule))
-    for finding in found:
+    listed = sorted((one.finding for one in found(report)), key=lambda finding: list(_KINDS).index(finding.promise))
+    for finding in listed:
         yield _annotation(report, finding)
     for entry in report.unwritten:
         yield _entry("error", "not saved", entry)
@@ -43,30 +39,26 @@ def _lines(report: Report, detail: Detail) -> Iterator[str]:
     if detail >= Detail.NORMAL:
         for entry in report.skipped:
             yield _entry("notice", "skipped", entry)
-        kinds = [_KINDS[finding.promise] for finding in found]
+        kinds = [_KINDS[finding.promise] for finding in listed]
         if any(kinds.count(kind) > _SHOWN for kind in set(kinds)):
             # Not a command: it stands in the log, where the rest can be found.
-            yield f"codemod: {len(found)} findings; only {_SHOWN} errors, warnings and notices each become annotations"
+            yield f"codemod: {len(listed)} findings; only {_SHOWN} errors, warnings and notices each become annotations"
 
 
 def _annotation(report: Report, finding: Finding) -> str:
     line, column, end_line, end_column = finding.span
     told = finding.message + (f"\nRemedy: {finding.remedy}" if finding.remedy else "")
     title = f"{finding.rule} ({finding.promise.value})"
-    place = report.place(finding.path, line, now=True)
-    if place.cell is not None:
-        return _command(
-            _KINDS[finding.promise], f"Cell {place.cell}, line {place.line}: {told}", title, finding.path, 0
-        )
+    if cell := in_cell(report.place(finding.path, line, now=True)):
+        return _command(_KINDS[finding.promise], cell.capitalize() + told, title, finding.path, 0)
     # Columns may only be given where the first and the last line are one.
     columns = {"col": column + 1, "endColumn": end_column + 1} if line == end_line else {}
     return _command(_KINDS[finding.promise], told, title, finding.path, line, endLine=end_line, **columns)
 
 
 def _entry(kind: str, what: str, entry: Skipped) -> str:
-    if entry.cell is not None:
-        return _command(kind, f"Cell {entry.cell}, line {entry.line}: {what}: {entry.reason}", "codemod", entry.path, 0)
-    return _command(kind, f"{what}: {entry.reason}", "codemod", entry.path, entry.line)
+    line = entry.line if entry.cell is None else 0
+    return _command(kind, f"{in_cell(entry).capitalize()}{what}: {entry.reason}", "codemod", entry.path, line)
 
 
 def _command(kind: str, message: str, title: str, path: str, line: int, **more: int) -> str:

@@ -18,13 +18,14 @@ from codemods import __version__
 from codemods.checking.reported import Reported
 from codemods.manual.explain import PROMISES, explanation, page, source_of_fact
 from codemods.reports import Detail, Report
-from codemods.reports._listed import LEVELS, Fingerprints, from_root, root
+from codemods.reports._listed import LEVELS, Fingerprints, from_root, in_cell, root
 from codemods.rewriting.changes import Hunk, patched
 from codemods.rewriting.single_fixes import Fix, fixes
 from codemods.source.errors import SourceError
 from codemods.source.home import home, shareable_words
 from codemods.source.notebooks import Splice
-from codemods.terms.findings import Finding, Skipped, TrailStep, capitalised
+from codemods.terms.counting import plain_count_text
+from codemods.terms.findings import Finding, Skipped, TrailStep, capitalised, in_order
 
 _LINE_END = re.compile(r"\r\n?|\n")
 
@@ -131,14 +132,19 @@ class _Log:
         self._texts: dict[str, Text] = {}
         self._marks = Fingerprints()
         dry = report.dry_run or not report.applied
-        self._fixes = _fixes_by_finding(report) if dry else {}
+        self._fixes = {
+            in_order(finding): fix
+            for fix in (fixes(report.review) if dry and report.review is not None else ())
+            for change in fix.changes
+            for finding in change.findings
+        }
         ours = [Reported(finding, None) for finding in report.fixed] if report.applied and dry else []
         found = [*ours, *report.findings]
         # Those that matter most are the ones to keep where a site takes no more.
         found.sort(key=lambda one: ["error", "warning", "note"].index(LEVELS[one.finding.promise]))
         self._left_out = max(0, len(found) - MAX_RESULTS)
         kept = found[:MAX_RESULTS]
-        self._found = sorted(kept, key=lambda one: (one.finding.path, one.finding.span, one.finding.rule))
+        self._found = sorted(kept, key=lambda one: in_order(one.finding))
         self._rules = sorted({one.finding.rule for one in self._found})
 
     def content(self) -> dict[str, Any]:
@@ -200,15 +206,14 @@ class _Log:
             result["relatedLocations"] = related
         if reported.obstacle:
             result["properties"]["obstacle"] = reported.obstacle
-        fix = self._fixes.get(_identity(finding))
+        fix = self._fixes.get(in_order(finding))
         if fix is not None and (made := self._fix(finding, fix)):
             result["fixes"] = [made]
         return result
 
     def _named(self, path: str, line: int, told: str) -> str:
-        """Return the sentence, with the cell where ``path`` is a notebook: a line of its file would say nothing."""
-        place = self._report.place(path, line, now=True)
-        return told if place.cell is None else f"Cell {place.cell}, line {place.line}: {told}"
+        """Return the sentence, with the cell where ``path`` is a notebook."""
+        return in_cell(self._report.place(path, line, now=True)).capitalize() + told
 
     def _location(self, finding: Finding) -> dict[str, Any]:
         if self._is_notebook(finding.path):
@@ -247,7 +252,7 @@ class _Log:
         others = sum(len(change.findings) for change in fix.changes) - 1
         text = finding.remedy or f"apply {finding.rule}"
         if others:
-            text += f" (together with {others} other finding{'s' if others > 1 else ''})"
+            text += f" (together with {plain_count_text(others, 'other finding')})"
         try:
             changes = [
                 {"artifactLocation": self._artifact_location(path), "replacements": self._replacements(path, own)}
@@ -292,7 +297,7 @@ class _Log:
     def _notifications(self) -> Iterable[dict[str, Any]]:
         report = self._report
         for entry in report.skipped:
-            yield self._notification("warning", f"{_cell(entry)}skipped: {entry.reason}", entry)
+            yield self._notification("warning", f"{in_cell(entry)}skipped: {entry.reason}", entry)
         for failure in report.failures:
             place = Skipped(failure.path, failure.line, failure.reason)
             yield self._notification("warning", f"{failure.rule}: our edit was taken back: {failure.reason}", place)
@@ -300,7 +305,7 @@ class _Log:
             place = Skipped(dropped.path, dropped.line, dropped.why)
             yield self._notification("note", f"{dropped.rule}: not made, {dropped.verdict}: {dropped.why}", place)
         for entry in report.unwritten:
-            yield self._notification("error", f"{_cell(entry)}not saved: {entry.reason}", entry)
+            yield self._notification("error", f"{in_cell(entry)}not saved: {entry.reason}", entry)
         for note in report.notes:
             yield {"level": "note", "message": {"text": note}}
         if self._left_out:
@@ -309,18 +314,6 @@ class _Log:
 
     def _notification(self, level: str, text: str, entry: Skipped) -> dict[str, Any]:
         return {"level": level, "message": {"text": text}, "locations": [self._place(entry.path, entry.line)]}
-
-
-def _fixes_by_finding(report: Report) -> dict[object, Fix]:
-    if report.review is None:
-        return {}
-    return {
-        _identity(finding): fix for fix in fixes(report.review) for change in fix.changes for finding in change.findings
-    }
-
-
-def _identity(finding: Finding) -> object:
-    return finding.rule, finding.path, finding.span
 
 
 def _quoted(path: str) -> str:
@@ -368,7 +361,3 @@ def _plain(text: str) -> str:
 def _markdown(paragraphs: Sequence[str]) -> str:
     # Docstrings are reStructuredText; what they use of it is Markdown too, addresses but for their brackets.
     return re.sub(r"(?<![(<])(https?://[^\s,]+)", r"<\1>", "\n\n".join(paragraphs))
-
-
-def _cell(entry: Skipped) -> str:
-    return "" if entry.cell is None else f"cell {entry.cell}, line {entry.line}: "

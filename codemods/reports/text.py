@@ -12,7 +12,7 @@ from codemods.reports import Detail, Report
 from codemods.reports._next import next_steps
 from codemods.reports._paint import BOLD, DIM, PROMISED, RED, SEVERITY, YELLOW, Paint
 from codemods.source.diffs import printable
-from codemods.terms.counting import plain_count_text
+from codemods.terms.counting import noun_text, plain_count_text
 from codemods.terms.findings import Finding
 
 
@@ -100,7 +100,7 @@ def summary(report: Report, paint: Paint) -> Iterator[str]:
         (report.elsewhere, "on lines that did not change"),
         (report.frozen, "in the baseline"),
         (len(report.gone), "gone from it (--update-baseline drops them)"),
-        (len(report.unused), "unused ignore" if len(report.unused) == 1 else "unused ignores"),
+        (len(report.unused), noun_text(len(report.unused), "unused ignore")),
         (len(report.postponed), "for the next run"),
         (len(report.skipped), "skipped"),
         (len(report.failures), "edit taken back" if len(report.failures) == 1 else "edits taken back"),

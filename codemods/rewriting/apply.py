@@ -27,7 +27,7 @@ from codemods.source.files import SourceFile
 from codemods.source.line_map import LineMap
 from codemods.source.options import Options
 from codemods.terms.edits import Edit
-from codemods.terms.findings import Finding, Promise, Skipped
+from codemods.terms.findings import Finding, Promise, Skipped, in_order
 from codemods.terms.spans import Span
 
 MAX_ROUNDS = 10
@@ -261,7 +261,7 @@ class Work:
             files=counted(self.targets, skipped),
             rewrites=tuple(rewrite for rewrite in rewrites if rewrite.source.path not in lost),
             translations=tuple(Rewrite(one.source, one.text) for one in self.translations),
-            fixed=tuple(sorted((f for f in fixed if not is_lost(f, lost)), key=lambda f: (f.path, f.span, f.rule))),
+            fixed=tuple(sorted((f for f in fixed if not is_lost(f, lost)), key=in_order)),
             remaining=with_lost((one.placed(texts) for one in remaining), fixed, unwritten),
             skipped=(*skipped, *self._unparsable()),
             failures=tuple(self._failures),

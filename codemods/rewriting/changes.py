@@ -15,7 +15,7 @@ from typing import NamedTuple
 from codemods.rewriting.result import ApplyResult, Mended
 from codemods.source.diffs import Block, blocks, lines_of
 from codemods.source.line_map import LineMap
-from codemods.terms.findings import Finding, Promise
+from codemods.terms.findings import Finding, Promise, in_order
 
 _NAME = re.compile(r"[^\W\d]\w*")
 
@@ -122,7 +122,7 @@ def patched(text: str, hunks: Iterable[Hunk]) -> str:
 
 def review(result: ApplyResult, proofs: Mapping[Key, Proof] | None = None) -> Review:
     """Take ``result`` apart into changes and hunks; ``proofs`` are what ``verify`` says, by the keys of changes."""
-    made = sorted(result.mended, key=lambda mended: min((f.path, f.span, f.rule) for f in mended.findings))
+    made = sorted(result.mended, key=lambda mended: min(map(in_order, mended.findings)))
     known = proofs or {}
     changes = tuple(Change(mended.findings, known.get(mended.key), mended.needs) for mended in made)
     translated = {source.path: new for source, new in result.translations}

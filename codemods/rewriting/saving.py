@@ -11,7 +11,7 @@ from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_source, source_from_bytes
 from codemods.source.writing import write_atomically
 from codemods.terms.clusters import connected_groups
-from codemods.terms.findings import Finding, Skipped
+from codemods.terms.findings import Finding, Skipped, in_order
 
 
 def write_linked(rewrites: Sequence[Rewrite], linked: Iterable[frozenset[str]]) -> list[Skipped]:
@@ -39,7 +39,7 @@ def with_lost(
     back = [Reported(one, "the file could not be saved") for one in fixed if is_lost(one, lost)]
     if not back:
         return tuple(remaining)
-    return tuple(sorted([*remaining, *back], key=lambda one: (one.finding.path, one.finding.span, one.finding.rule)))
+    return tuple(sorted([*remaining, *back], key=lambda one: in_order(one.finding)))
 
 
 def _write_together(rewrites: Sequence[Rewrite]) -> list[Skipped]:

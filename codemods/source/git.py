@@ -22,3 +22,18 @@ def run_git(
     # A repository may name a program that git asks which files changed: nothing of it is run because we read.
     command = ["git", "-C", os.fspath(folder), "-c", "core.fsmonitor=false", *arguments]
     return subprocess.run(command, input=stdin, capture_output=True, env=env, check=False, timeout=timeout)
+
+
+def blobs_in(answer: bytes) -> dict[str, bytes]:
+    """Return the contents of objects by their names, from what ``git cat-file --batch`` says: missing ones are not."""
+    contents: dict[str, bytes] = {}
+    at = 0
+    while at < len(answer):
+        end = answer.index(b"\n", at)
+        head = answer[at:end].split()
+        at = end + 1
+        if len(head) == 3:
+            size = int(head[2])
+            contents[head[0].decode()] = answer[at : at + size]
+            at += size + 1
+    return contents

@@ -7,12 +7,21 @@ from collections.abc import Sequence
 
 def count_text(number: int, noun: str) -> str:
     """Return ``1 step``, ``1,240 steps``."""
-    return f"{number:,} {noun}{_plural(number)}"
+    return f"{number:,} {noun_text(number, noun)}"
 
 
 def plain_count_text(number: int, noun: str) -> str:
     """Return ``1 step``, ``1240 steps``."""
-    return f"{number} {noun}{_plural(number)}"
+    return f"{number} {noun_text(number, noun)}"
+
+
+def noun_text(number: int, noun: str) -> str:
+    """Return ``noun`` as it stands behind ``number``: ``step`` or ``steps``, ``branches``, ``repositories``."""
+    if number == 1:
+        return noun
+    if noun.endswith("ory"):
+        return noun[:-1] + "ies"
+    return noun + ("es" if noun.endswith("ch") else "s")
 
 
 def listed(names: Sequence[str], most: int, *, between: str = ", ") -> str:
@@ -31,7 +40,3 @@ def bytes_text(size: float, *, signed: bool = False) -> str:
         amount, unit = amount / 1024, larger
     digits = 0 if unit == "B" or amount >= 100 else 1 if amount >= 10 else 2
     return f"{sign}{amount:.{digits}f} {unit}"
-
-
-def _plural(number: int) -> str:
-    return "" if number == 1 else "s"

@@ -154,6 +154,11 @@ class Skipped(NamedTuple):
         return ":".join(part for part in parts if part)
 
 
+def in_order(finding: Finding) -> tuple[str, Span, str]:
+    """By what findings are sorted where people read them."""
+    return finding.path, finding.span, finding.rule
+
+
 def capitalised(text: str) -> str:
     """``text`` with a capital first, unless it begins with code, which is never written otherwise than it is."""
     first = (text.split(maxsplit=1) or [""])[0].rstrip(".,:;)")

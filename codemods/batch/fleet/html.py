@@ -11,9 +11,10 @@ from markupsafe import Markup
 from codemods.batch.fleet import burndown, charts
 from codemods.batch.fleet.data import Fleet, Saving
 from codemods.batch.fleet.markdown import sentence
-from codemods.batch.fleet.numbers import change, grouped, several, share, size, span
+from codemods.batch.fleet.numbers import change, grouped, share, size, span
 from codemods.batch.stages.job import PARTLY
 from codemods.reports._markup import environment
+from codemods.terms.counting import count_text, noun_text
 
 #: How many rows are drawn or listed before the page says where the rest is.
 _PAIRS, _LISTED, _OPEN = 30, 2000, 60
@@ -57,20 +58,19 @@ def _tiles(fleet: Fleet) -> list[tuple[str, str, str]]:
     tiles = [
         (
             grouped(len(fleet.repositories)),
-            "repositories" if len(fleet.repositories) != 1 else "repository",
-            f"{several(fleet.files, 'file')}, {several(fleet.lines, 'line')}",
+            noun_text(len(fleet.repositories), "repository"),
+            f"{count_text(fleet.files, 'file')}, {count_text(fleet.lines, 'line')}",
         ),
-        (grouped(fleet.fixed), f"of {several(fleet.findings, 'finding')} fixed", f"in {fleet.changed} repositories"),
+        (grouped(fleet.fixed), f"of {count_text(fleet.findings, 'finding')} fixed", f"in {fleet.changed} repositories"),
         (
             grouped(fleet.proven),
             "kept by a run",
-            f"{share(fleet.proven, fleet.fixed)} of them; {several(fleet.verified, 'branch', 'branches')} whole",
+            f"{share(fleet.proven, fleet.fixed)} of them; {count_text(fleet.verified, 'branch')} whole",
         ),
     ]
     if fleet.repaired:
         count = len(fleet.repaired)
-        script = "script" if count == 1 else "scripts"
-        tiles.append((grouped(count), f"{script} repaired", "stopped with an error, and run now"))
+        tiles.append((grouped(count), f"{noun_text(count, 'script')} repaired", "stopped with an error, and run now"))
     factor = fleet.median_factor
     if factor is not None:
         tiles.append((f"{factor:.3g}×", "fewer graph nodes alive", "median of the runs where it fell"))
@@ -85,7 +85,7 @@ def _charts(fleet: Fleet) -> list[tuple[str, str, list[tuple[str, str]], Markup]
     drawn = []
     if fleet.days:
         last = fleet.days[-1]
-        told = f"{several(last.left, 'request')} of {grouped(last.total)} not settled on {last.date}: "
+        told = f"{count_text(last.left, 'request')} of {grouped(last.total)} not settled on {last.date}: "
         told += f"{grouped(last.merged)} merged, {grouped(last.closed)} closed. As forges told when follow asked last."
         legend = [("fixed", "open"), ("left", "not opened yet")]
         drawn.append(("Pull requests, day by day", told, legend, burndown.chart(fleet.days)))

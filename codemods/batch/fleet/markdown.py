@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from codemods.batch.fleet.data import Fleet
-from codemods.batch.fleet.numbers import change, several, share, size, span
+from codemods.batch.fleet.numbers import change, share, size, span
 from codemods.reports._gfm import cell, code_cell, inline, table
 from codemods.source.diffs import printable
+from codemods.terms.counting import count_text
 
 #: Of more repositories the tables are for programs.
 _MOST = 300
@@ -87,10 +88,10 @@ def text(fleet: Fleet) -> str:
 def sentence(fleet: Fleet) -> str:
     """The whole of it in one sentence or two."""
     told = (
-        f"{several(len(fleet.repositories), 'repository', 'repositories')} with {several(fleet.files, 'Python file')} "
-        f"({several(fleet.lines, 'line')}): {several(fleet.findings, 'finding')}, {fleet.fixed} fixed on branches of "
-        f"{several(fleet.changed, 'repository', 'repositories')}, {fleet.proven} of them kept by a run; all that is on "
-        f"the branch was kept in {several(fleet.verified, 'repository', 'repositories')}."
+        f"{count_text(len(fleet.repositories), 'repository')} with {count_text(fleet.files, 'Python file')} "
+        f"({count_text(fleet.lines, 'line')}): {count_text(fleet.findings, 'finding')}, {fleet.fixed} fixed on "
+        f"branches of {count_text(fleet.changed, 'repository')}, {fleet.proven} of them kept by a run; all that is "
+        f"on the branch was kept in {count_text(fleet.verified, 'repository')}."
     )
     if fleet.held_back:
         are = "is" if fleet.held_back == 1 else "are"
@@ -98,7 +99,7 @@ def sentence(fleet: Fleet) -> str:
     if fleet.requests:
         told += f" {fleet.requests[:1].upper()}{fleet.requests[1:]}."
     if fleet.repaired:
-        told += f" {several(len(fleet.repaired), 'script')} that stopped with an error now run."
+        told += f" {count_text(len(fleet.repaired), 'script')} that stopped with an error now run."
     return told
 
 

@@ -41,8 +41,3 @@ def share(part: float, whole: float) -> str:
 def change(factor: float) -> str:
     """A factor as a change in percent: 0.88 is 12 less."""
     return f"{100 * (factor - 1):+.0f} %".replace("-", "−")
-
-
-def several(count: int, word: str, words: str = "") -> str:
-    """``1 repository``, ``2 repositories``."""
-    return f"{grouped(count)} {word if count == 1 else words or word + 's'}"

@@ -13,6 +13,7 @@ from codemods.batch.errors import Failed, Refused
 from codemods.batch.git import Git, human
 from codemods.batch.sources import of_path
 from codemods.source.errors import SourceError
+from codemods.source.git import blobs_in
 from codemods.source.notebooks import SUFFIX, read_notebook
 
 #: Larger sources are data in disguise, and more files than this take longer than a plan may.
@@ -43,17 +44,13 @@ def read_tree(place: Path, commit: str) -> tuple[dict[str, str], str, set[str]]:
     if not chosen:
         return {}, "", paths
     request = b"".join(entry.object.encode() + b"\n" for entry in chosen)
-    answer = git.run("cat-file", "--batch", cwd=place, input=request)
+    contents = blobs_in(git.run("cat-file", "--batch", cwd=place, input=request))
+    if not contents.keys() >= {entry.object for entry in chosen}:
+        raise Failed("objects are left out of it")
     texts: dict[str, str] = {}
-    position = 0
     for entry in chosen:
-        end = answer.index(b"\n", position)
-        if answer[position:end].endswith(b" missing"):
-            raise Failed("objects are left out of it")
-        size = int(answer[position:end].split()[2])
         path = entry.path.decode("utf-8", "surrogateescape")
-        texts[path] = _text(path, answer[end + 1 : end + 1 + size])
-        position = end + 2 + size
+        texts[path] = _text(path, contents[entry.object])
     told = texts.pop(readme[0].path.decode("utf-8", "surrogateescape")) if readme else ""
     return texts, told, paths
 

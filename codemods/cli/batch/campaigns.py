@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from codemods.batch.ledger.ledger import Row
     from codemods.batch.places import Places
 from codemods.cli.batch._options import CampaignCommand, File, Format, Jobs, Only, Quiet, Scheduler, app, say
+from codemods.terms.counting import plain_count_text
 
 
 @app.command("init", cls=CampaignCommand)
@@ -40,8 +41,7 @@ def init(
     from codemods.batch.campaign.template import write
 
     count = write(file, named or (), force=force, say=say)
-    many = f"{count} {'repository' if count == 1 else 'repositories'}"
-    what = f"with {many}; now" if count else "name your repositories in it, then"
+    what = f"with {plain_count_text(count, 'repository')}; now" if count else "name your repositories in it, then"
     emit(f"{file} is written{':' if not count else ''} {what}: codemod batch plan {shlex.quote(str(file))}\n", None)
     return FINE
 

@@ -24,6 +24,7 @@ from codemods.cli.batch._options import (
     say,
 )
 from codemods.cli.batch.campaigns import run_stages
+from codemods.terms.counting import plain_count_text
 from codemods.terms.errors import UserError
 
 
@@ -88,7 +89,7 @@ def update(
 
     campaign = read(file)
     found = outdated(campaign, say, only=only or ())
-    many = f"{len(found.reasons)} branch{'es' * (len(found.reasons) != 1)}"
+    many = plain_count_text(len(found.reasons), "branch")
     if not found.reasons:
         say("nothing to update")
     elif dry_run or not _confirm(yes)(f"redo {many} and push over what this campaign has pushed?"):

@@ -148,7 +148,7 @@ def test_a_result_takes_its_place_whole(tmp_path: Path) -> None:
     places = Places(tmp_path)
     places.sweep()
     for text in ("one", "two"):
-        attempt = places.attempt(text)
+        attempt = places.scratch / text
         (attempt / "result").mkdir(parents=True)
         (attempt / "result" / "x").write_text(text)
         (attempt / "log.txt").write_text(text)
@@ -157,7 +157,7 @@ def test_a_result_takes_its_place_whole(tmp_path: Path) -> None:
     places.forget("a")
     assert not places.of("a", "clone").exists()
     assert places.log("a", "clone").read_text() == "two"
-    assert places.keep_log("a", "verify", places.attempt("nothing")) == ""
+    assert places.keep_log("a", "verify", places.scratch / "nothing") == ""
 
 
 @pytest.mark.parametrize(
