@@ -11,20 +11,15 @@ from typing import Any, cast
 from codemods.cli._terminal import BadValue
 from codemods.reports import Detail, formats
 from codemods.rules import UnknownRule, require_known
+from codemods.source import options
 from codemods.source.config import find_config, is_version, load_config
 from codemods.source.home import needs
 from codemods.source.options import Options
 from codemods.source.perfile import PerFileIgnores
 from codemods.terms.errors import UserError
 
-# What an option may be, its default first.
-CHOICES = {
-    "format": ("text", *(name for name in formats() if name != "text")),
-    "color": ("auto", "always", "never"),
-    "hidden_state": ("auto", "reinit", "detach"),
-    "total_style": ("auto", "float", "item", "detach"),
-    "no_grad_style": ("auto", "decorator", "with"),
-}
+#: What an option may be, its default first.
+CHOICES = {"format": ("text", *(name for name in formats() if name != "text")), **options.CHOICES}
 
 #: The names of the option, the second of which is ruff's.
 FORMAT = ("--format", "--output-format")

@@ -38,13 +38,14 @@ Unsafe = Annotated[
     bool | None, h.how("--unsafe/--no-unsafe", help="Also apply rewrites that change what the model learns.")
 ]
 HiddenState = Annotated[
-    str | None, h.how("--hidden-state", metavar="auto|reinit|detach", help="Cut carried state this way.")
+    str | None, h.how("--hidden-state", metavar="|".join(CHOICES["hidden_state"]), help="Cut carried state this way.")
 ]
 TotalStyle = Annotated[
-    str | None, h.how("--total-style", metavar="auto|float|item|detach", help="Detach totals this way.")
+    str | None, h.how("--total-style", metavar="|".join(CHOICES["total_style"]), help="Detach totals this way.")
 ]
 NoGradStyle = Annotated[
-    str | None, h.how("--no-grad-style", metavar="auto|decorator|with", help="Switch gradients off this way.")
+    str | None,
+    h.how("--no-grad-style", metavar="|".join(CHOICES["no_grad_style"]), help="Switch gradients off this way."),
 ]
 TargetTorch = Annotated[
     str | None,

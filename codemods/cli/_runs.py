@@ -18,6 +18,7 @@ from codemods.cli._ours import kind_of
 from codemods.cli._places import require_place
 from codemods.cli._terminal import complain, is_watched, require_choice
 from codemods.source.keys import size
+from codemods.source.options import DEVICES, ISOLATIONS
 from codemods.source.secrets import Secrets
 from codemods.terms.errors import UserError
 
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from verify.isolation.workspace import Mode
     from verify.measured.results import Verification
     from verify.running.settings import Command, Settings
-
-DEVICES = ("auto", "cpu", "cuda")
-ISOLATIONS = ("auto", "overlay", "copy")
 
 
 Steps = Annotated[
@@ -47,7 +45,7 @@ Timeout = Annotated[
     float | None,
     h.run("--timeout", min=1.0, metavar="SECONDS", help="End a run after this many seconds; 120 by default."),
 ]
-Device = Annotated[str | None, h.run("--device", metavar="auto|cpu|cuda", help="Run on this device.")]
+Device = Annotated[str | None, h.run("--device", metavar="|".join(DEVICES), help="Run on this device.")]
 Python = Annotated[
     str | None, h.run("--python", metavar="FILE", help="Run with this Python, which has torch; by default ours.")
 ]
@@ -117,7 +115,7 @@ ShapesOnly = Annotated[
     ),
 ]
 Isolation = Annotated[
-    str | None, h.limits("--isolation", metavar="auto|overlay|copy", help="Protect your files this way.")
+    str | None, h.limits("--isolation", metavar="|".join(ISOLATIONS), help="Protect your files this way.")
 ]
 
 

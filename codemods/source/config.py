@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from codemods.source.keys import FLAG, NATURAL, Key, KeyProblem, one_of, read_table, text, texts
+from codemods.source.options import CHOICES
 from codemods.source.toml import NotToml, read_toml
 from codemods.terms.errors import UserError
 
@@ -48,9 +49,9 @@ KEYS: Mapping[str, Key] = {
     "unsafe": FLAG,
     "jobs": NATURAL,
     "exclude": Key("a list of patterns", texts),
-    "hidden-state": one_of("auto", "reinit", "detach"),
-    "total-style": one_of("auto", "float", "item", "detach"),
-    "no-grad-style": one_of("auto", "decorator", "with"),
+    "hidden-state": one_of(*CHOICES["hidden_state"]),
+    "total-style": one_of(*CHOICES["total_style"]),
+    "no-grad-style": one_of(*CHOICES["no_grad_style"]),
     "target-torch": Key('a version of PyTorch, as "0.4", or "current"', _version),
     "python2": FLAG,
     "format": one_of(
@@ -58,7 +59,7 @@ KEYS: Mapping[str, Key] = {
         *("markdown", "html", "suggestions", "json-lines", "pylint", "rdjson"),
     ),
     "output": Key("a path", text),
-    "color": one_of("auto", "always", "never"),
+    "color": one_of(*CHOICES["color"]),
     "no-cache": FLAG,
     "per-file-ignores": Key('a table such as "tests/" = ["rule-a", "rule-b"]', _by_pattern),
     "baseline": Key("a path", text),

@@ -8,14 +8,24 @@ from codemods.source.perfile import PerFileIgnores
 
 #: How changes become commits.
 STYLES = ("per-rule", "per-file", "one")
+#: Where programs of the user's run, and how files are kept from them; the default first.
+DEVICES = ("auto", "cpu", "cuda")
+ISOLATIONS = ("auto", "overlay", "copy")
+#: What an option may be that is one of a few words, its default first.
+CHOICES = {
+    "color": ("auto", "always", "never"),
+    "hidden_state": ("auto", "reinit", "detach"),
+    "total_style": ("auto", "float", "item", "detach"),
+    "no_grad_style": ("auto", "decorator", "with"),
+}
 
 
 @dataclass(frozen=True)
 class Options:
     """Choices that change what is found or how it is mended.
 
-    ``select`` and ``ignore`` are rule names (an empty ``select`` means every rule that is not opt-in). ``hidden_state``
-    is auto, reinit or detach; ``total_style`` auto, float, item or detach; ``no_grad_style`` auto, decorator or with.
+    ``select`` and ``ignore`` are rule names (an empty ``select`` means every rule that is not opt-in). What the styles
+    may be stands in :data:`CHOICES`.
     """
 
     select: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from codemods.batch.campaign import windows
 from codemods.batch.errors import CampaignError
 from codemods.source.config import KEYS
 from codemods.source.keys import FLAG, NATURAL, Key, KeyProblem, nearest, one_of, read_table, size, text, texts
-from codemods.source.options import STYLES
+from codemods.source.options import DEVICES, ISOLATIONS, STYLES
 
 _AUTHOR = re.compile(r"[^<>\n]+ <[^<>\s]+>")
 
@@ -87,14 +87,14 @@ _RUN: Mapping[str, Key] = {
     "timeout": SECONDS,
     "reach": SECONDS,
     "within": SECONDS,
-    "device": one_of("auto", "cpu", "cuda"),
+    "device": one_of(*DEVICES),
     "python": TEXT,
     "image": Key("the name of a container's image", _image),
     "requirements": Key('the path of a file, or "own"', text),
     "memory": SIZE,
     "memory-limit": SIZE,
     "disk": SIZE,
-    "isolation": one_of("auto", "overlay", "copy"),
+    "isolation": one_of(*ISOLATIONS),
     "env": Key('a list of variables, as "WANDB_MODE=offline" or "DATA_ROOT"', _variables),
     "expose": TEXTS,
 }
