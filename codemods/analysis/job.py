@@ -49,7 +49,8 @@ class Noted(NamedTuple):
 class Record:
     """What one job has shown: ``loaded`` are the files it looked at, ``entered`` the functions it ran, ``called`` those
     that code of the tree called, ``candidates`` those of its file that are to be run if nothing enters them. In
-    ``passed`` stand the files whose text showed that they need not be looked at."""
+    ``handing`` stand those that only hand on what they get, with who gets it, and in ``passed`` the files whose text
+    showed that they need not be looked at."""
 
     noted: list[Noted] = field(default_factory=list)
     loaded: set[str] = field(default_factory=set)
@@ -57,6 +58,7 @@ class Record:
     entered: set[Definition] = field(default_factory=set)
     called: set[Definition] = field(default_factory=set)
     candidates: set[Definition] = field(default_factory=set)
+    handing: dict[Definition, Definition] = field(default_factory=dict)
     broken: dict[str, Skipped] = field(default_factory=dict)
     """The files that this process could not parse, by the path that is shown."""
     readable: set[str] = field(default_factory=set)
@@ -103,7 +105,7 @@ def _run(project: Project, rules: list[Rule], job: Job, raw: bytes, record: Reco
         if wanted:
             _simulate(project, rules, job, file, outline.nodes(wanted), record)
     else:
-        record.candidates = outline.candidates()
+        record.candidates, record.handing = outline.candidates(), outline.handing()
 
         def other(relative: str) -> Outline | None:
             if relative in project.paths:

@@ -173,6 +173,19 @@ class Outline:
             chosen += [s for s in callers if s in leading]
         return {d for s in chosen for d in self._roots(s, lambda unit: self.concerns(unit.code))}
 
+    def handing(self) -> dict[Definition, Definition]:
+        """The functions that only call another one of this file, once and with what they get themselves, with that one:
+        they show no more of it than it shows alone."""
+        relative = self.file.relative.as_posix()
+        places = {(u.owner, u.node.name): (relative, u.node.lineno, u.node.col_offset) for u in self._units}
+        found: dict[Definition, Definition] = {}
+        for unit in self._units:
+            called = _handed_to(unit.node, method=unit.owner is not None)
+            target = places.get((unit.owner, called)) if called else None
+            if target is not None and called != unit.node.name:
+                found[places[(unit.owner, unit.node.name)]] = target
+        return found
+
     def switching(self, names: Collection[bytes]) -> set[Definition]:
         """The functions that switch gradients off and name one of ``names``."""
         wanted = frozenset(names)
@@ -242,6 +255,25 @@ class Outline:
     def _text(statement: ast.stmt, lines: list[bytes]) -> bytes:
         first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", ()))])
         return b"".join(lines[first - 1 : statement.end_lineno])
+
+
+def _handed_to(function: _Function, *, method: bool) -> str:
+    """The name of what a function calls and does nothing else, with its own parameters and constants; else empty."""
+    body = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    given = body[0].value if len(body) == 1 and isinstance(body[0], (ast.Expr, ast.Return)) else None
+    spec = function.args
+    own = [a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs, spec.vararg, spec.kwarg) if a is not None]
+    if not isinstance(given, ast.Call) or function.decorator_list:
+        return ""
+    values = [a.value if isinstance(a, ast.Starred) else a for a in given.args] + [k.value for k in given.keywords]
+    if not all(isinstance(v, ast.Constant) or (isinstance(v, ast.Name) and v.id in own) for v in values):
+        return ""
+    match given.func:
+        case ast.Attribute(value=ast.Name(id=receiver), attr=name) if method and own and receiver == own[0]:
+            return name
+        case ast.Name(id=name) if not method and name not in own:
+            return name
+    return ""
 
 
 def _acts(statement: ast.stmt) -> bool:

@@ -60,6 +60,7 @@ def observe(
         total = len(programs) + len(direct)
         scripts = workers.run([Job(r) for r in programs], progress, 0, total)
         entered = {d for record in scripts for d in record.entered}
+        entered |= {d for record in scripts for d in record.handing if _only_hands_on(d, record.handing, entered)}
         wanted = {r: record.candidates - entered for r, record in zip(programs, scripts, strict=True)}
         budget = max(LEAST_BUDGET, min(FUNCTION_BUDGET, FUNCTIONS_BUDGET // max(1, sum(map(len, wanted.values())))))
         alone = workers.run(
@@ -99,6 +100,17 @@ def observe(
         conduct.add(one.conduct)
     notes = list(dict.fromkeys(note for one in runs for note in one.notes))
     return Seen(findings, notes, conduct, unread)
+
+
+def _only_hands_on(function: Definition, handing: dict[Definition, Definition], entered: set[Definition]) -> bool:
+    """Whether a function only calls one that scripts enter, with what it gets: who cannot be seen may call either."""
+    seen: set[Definition] = set()
+    while function in handing and function not in seen:
+        seen.add(function)
+        function = handing[function]
+        if function in entered:
+            return True
+    return False
 
 
 def _decided(

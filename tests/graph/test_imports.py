@@ -65,6 +65,9 @@ TREES: list[tuple[str, str, dict[str, str]]] = [
     ("scripts/main.py", "import sys\nsys.path.append('..')\nfrom models import Net\ny = Net()(1)", {"models.py": NET}),
     ("scripts/main.py", "from tool.models import Net\ny = Net()(1)", {"src/tool/models.py": NET}),
     ("a/main.py", "from models import Net\ny = Net()(1)", {"a/models.py": NET, "models.py": "Net = print"}),
+    ("a/main.py", "from models import Net\ny = Net()(1)", {"a/src/models.py": NET, "b/src/models.py": "Net = print"}),
+    ("a/main.py", "from models import Net\ny = Net()(1)", {"a/src/models.py": "Net = print", "models.py": NET}),
+    ("a/b/main.py", "from models import Net\ny = Net()(1)", {"a/lib/models.py": NET, "src/models.py": "Net = print"}),
     ("main.py", "def f():\n    from models import Net\n    return Net()(1)\ny = f()", {"models.py": NET}),
     ("main.py", "try:\n    from nowhere import Net\nexcept ImportError:\n    from models import Net\n"
      "y = Net()(1)", {"models.py": NET}),

@@ -346,7 +346,7 @@ class Tree:
         behind it.
 
         Folders are tried from the importer's own up to the root, as a script's folder, a package's root or
-        ``PYTHONPATH`` would make them; the nearest wins.
+        ``PYTHONPATH`` would make them, then what is called src or lib in one of these; the nearest wins.
         """
         key = (module, str(importer.parent))
         if key in self._resolved and self._resolved[key] != str(importer):
@@ -356,19 +356,11 @@ class Tree:
 
     def _resolve(self, module: str, importer: PurePosixPath) -> str | None:
         tail = module.replace(".", "/")
-        folder = importer.parent
-        while True:
-            prefix = "" if str(folder) == "." else f"{folder}/"
+        above = ["" if str(folder) == "." else f"{folder}/" for folder in importer.parents]
+        for prefix in (*above, *(f"{one}{top}" for one in above for top in ("src/", "lib/"))):
             found = self.at(prefix + tail)
             # a module never imports itself under its own name
             if found is not None and found != str(importer):
-                return found
-            if str(folder) == ".":
-                break
-            folder = folder.parent
-        for top in ("src/", "lib/"):
-            found = self.at(top + tail)
-            if found is not None:
                 return found
         if self.name and tail.startswith(f"{self.name}/"):
             return self.at(tail.removeprefix(f"{self.name}/"))
