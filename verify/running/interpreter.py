@@ -38,6 +38,11 @@ def lacking_modules(python: str, names: Collection[str], image: str = "") -> lis
     None where it does not answer: an image that is not here is not fetched for that.
     """
     question = f"import importlib.util, json\nfound = []\nfor name in {sorted(names)!r}:" + _LACKING
+    return names_told(python, image, question)
+
+
+def names_told(python: str, image: str, question: str) -> list[str]:
+    """The names that an interpreter answers with, in JSON on its last line; none where it does not answer."""
     try:
         return list(json.loads(answer(python, image, question, 60).stdout.splitlines()[-1]))
     except (OSError, ValueError, IndexError, subprocess.TimeoutExpired, engines.NoContainers):

@@ -167,13 +167,9 @@ class Runner:
 
     def _needed(self) -> tuple[str, ...]:
         """The folders of the interpreter and its packages; nothing where it does not answer."""
-        if self._places is None and self.settings.image:
-            self._places = ()
         if self._places is None:
-            try:
-                self._places = tuple(json.loads(self._ask(view.QUESTION, 60).stdout.splitlines()[-1]))
-            except (OSError, ValueError, IndexError, subprocess.TimeoutExpired):
-                self._places = ()
+            asked = not self.settings.image
+            self._places = tuple(interpreter.names_told(self._python, "", view.QUESTION)) if asked else ()
         return self._places
 
     def lacks(self, names: Collection[str]) -> list[str]:

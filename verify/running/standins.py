@@ -13,6 +13,8 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from codemods.terms.words import words
+
 #: Bytes of one element; ``text`` is made of letters.
 DTYPES = {
     "bool": 1,
@@ -29,28 +31,9 @@ DTYPES = {
 #: More than this is a slip of the keyboard, or a disk filled.
 LARGEST = 1 << 30
 #: Formats with a structure of their own, of which a shape and a type say too little.
-UNSUPPORTED = (
-    ".arrow",
-    ".bz2",
-    ".feather",
-    ".gz",
-    ".h5",
-    ".hdf5",
-    ".json",
-    ".jsonl",
-    ".lmdb",
-    ".mat",
-    ".parquet",
-    ".pickle",
-    ".pkl",
-    ".safetensors",
-    ".tar",
-    ".tfrecord",
-    ".wav",
-    ".xml",
-    ".xz",
-    ".yaml",
-    ".zip",
+UNSUPPORTED = words(
+    ".arrow .bz2 .feather .gz .h5 .hdf5 .json .jsonl .lmdb .mat .parquet .pickle .pkl .safetensors .tar .tfrecord .wav "
+    ".xml .xz .yaml .zip"
 )
 KEYED = (".npz", ".pt", ".pth")
 

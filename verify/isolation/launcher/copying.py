@@ -80,9 +80,8 @@ class Copy:
         real = os.path.realpath(path)
         if real == self.root or real.startswith(self.root + os.sep):
             # Into the tree, however it is written: into the copy.
-            os.symlink(
-                os.path.relpath(os.path.join(self.target, os.path.relpath(real, self.root)), _parent(goal)), goal
-            )
+            inside = os.path.join(self.target, os.path.relpath(real, self.root))
+            os.symlink(os.path.relpath(inside, os.path.dirname(goal)), goal)
         elif self.protected or not os.path.exists(real) or not _writable(real):
             os.symlink(real, goal)
         elif os.path.isfile(real):
@@ -129,10 +128,6 @@ def _left_out(entry: os.DirEntry[str]) -> bool:
 def _writable(path: str) -> bool:
     """Whether this user could change ``path`` or, without looking through all of it, something in it."""
     return os.access(path, os.W_OK) or os.stat(path).st_uid == os.getuid() or os.path.isdir(path)
-
-
-def _parent(path: str) -> str:
-    return os.path.dirname(path)
 
 
 def _shared(source: int, target: int) -> bool:

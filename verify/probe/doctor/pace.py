@@ -63,14 +63,13 @@ class Pace:
         now = time.perf_counter()
         if self._at is not None:
             self._now[self._at] = self._now.get(self._at, 0.0) + now - self._since
-        code = frame.f_code
         if event == "return":
             caller = frame.f_back
             while caller is not None and self._tree.relative(caller.f_code.co_filename) is None:
                 caller = caller.f_back
             self._at = None if caller is None else self._place(caller)
         else:
-            self._at = (self._tree.relative(code.co_filename) or "", frame.f_lineno, code.co_name)
+            self._at = self._place(frame)
         self._since = time.perf_counter()
         return self._line
 

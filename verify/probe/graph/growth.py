@@ -25,7 +25,8 @@ class Growth:
         self._graph = graph
         self._full = full
         self._tree = tree
-        self._worst: dict[str, Any] | None = None
+        #: The census event of the worst look on the way at which graphs piled up.
+        self.worst: dict[str, Any] | None = None
         #: Called with the user's frames whenever graphs are seen to pile up.
         self.seen: typing.Callable[[list[FrameType]], None] | None = None
 
@@ -33,9 +34,9 @@ class Growth:
         """A step ends; ``frame`` is where."""
         graph = self._graph
         graph.cut()
-        if self._worst is not None and graph.sliding:
+        if self.worst is not None and graph.sliding:
             # What was seen was a window that filled.
-            self._worst = None
+            self.worst = None
         count = graph.standing if self._full else graph.ages
         if graph.cuts in _LOOKS and leaks(count(), graph.cuts):
             # Garbage that waits for its collection is no leak.
@@ -44,26 +45,20 @@ class Growth:
             if leaks(ages, graph.cuts) and not graph.slides(ages):
                 self._keep(self._event(ages, self._tree.frames(frame)))
 
-    @property
-    def worst(self) -> dict[str, Any] | None:
-        """The census event of the worst look on the way at which graphs piled up."""
-        return self._worst
-
     def restart(self) -> None:
         """Count steps anew; what was seen with the worse clock is forgotten."""
         self._graph.restart()
-        self._worst = None
+        self.worst = None
 
     def census(self, frames: list[FrameType]) -> dict[str, Any]:
         """The census event: of now, or of an earlier step where graphs piled up that are gone now."""
         event = self._event(self._graph.census(), frames)
-        return event if event["leak"] or self._worst is None else self._worst
+        return event if event["leak"] or self.worst is None else self.worst
 
     def _keep(self, event: dict[str, Any]) -> None:
-        if self._worst is None or old(event["ages"], event["boundaries"]) > old(
-            self._worst["ages"], self._worst["boundaries"]
-        ):
-            self._worst = event
+        known = self.worst
+        if known is None or old(event["ages"], event["boundaries"]) > old(known["ages"], known["boundaries"]):
+            self.worst = event
 
     def _event(self, ages: dict[int, int], frames: list[FrameType]) -> dict[str, Any]:
         cuts = self._graph.cuts

@@ -66,25 +66,28 @@ def _holding(graph: Graph, boundaries: int, values: Iterator[tuple[str, Any, str
     for number, ((name, function), tensors) in enumerate(groups.items()):
         if number >= _FEWEST and time.perf_counter() > until:
             break
-        ages = graph.ages_of(reached(roots(tensors)))
-        births = old(ages, boundaries)
+        one = _holder(graph, boundaries, name, function, tensors)
         # One graph under several names (a module's state, by way of everything that holds the module) is named once.
         held = frozenset(id(tensor) for tensor in tensors)
-        if births and held not in known:
+        if one["births"] and held not in known:
             known.add(held)
-            nodes = sum(ages.values())
-            found.append(
-                {
-                    "name": name,
-                    "function": function,
-                    "nodes": nodes,
-                    "births": births,
-                    "tensors": len(tensors),
-                    "made": _made(tensors),
-                }
-            )
+            found.append(one)
     found.sort(key=lambda holder: (-holder["births"], -holder["nodes"], len(holder["name"])))
     return found
+
+
+def _holder(graph: Graph, boundaries: int, name: str, function: str, tensors: list[Any]) -> dict[str, Any]:
+    """What ``name`` keeps alive by its ``tensors``, and the line that made the last of them, where lines are known: in
+    a diagnosis."""
+    ages = graph.ages_of(reached(roots(tensors)))
+    return {
+        "name": name,
+        "function": function,
+        "nodes": sum(ages.values()),
+        "births": old(ages, boundaries),
+        "tensors": len(tensors),
+        "made": origins.nearest(tensors[-1].grad_fn),
+    }
 
 
 def _joined(groups: dict[tuple[str, str], list[Any]]) -> dict[tuple[str, str], list[Any]]:
@@ -103,11 +106,6 @@ def _joined(groups: dict[tuple[str, str], list[Any]]) -> dict[tuple[str, str], l
 
 def _any(match: re.Match[str]) -> str:
     return "[*]" if match[0].startswith("[") else "*"
-
-
-def _made(tensors: list[Any]) -> list[Any] | None:
-    """The line that made the last of ``tensors``, where lines are known: in a diagnosis."""
-    return origins.nearest(tensors[-1].grad_fn)
 
 
 def _named(values: Iterator[tuple[str, Any, str]]) -> Iterator[tuple[str, Any, str]]:
@@ -220,9 +218,11 @@ def _children(value: Any, tree: Tree, wanted: Callable[[Any], bool] = lambda _: 
     """What ``value`` holds, by the path from it; of the items of a container those ``wanted``. Runs no code of the
     user's: base classes iterate."""
     kind = type(value)
-    for base, items in _CONTAINERS:
+    for base in _SEQUENCES:
         if issubclass(kind, base):
-            yield from items(value, wanted)
+            yield from ((f"[{i}]", item) for i, item in enumerate(list(base.__iter__(value))) if wanted(item))
+    if issubclass(kind, dict):
+        yield from ((f"[{_key(key)}]", child) for key, child in list(dict.items(value)) if wanted(child))
     if kind is types.FunctionType:
         if value.__closure__ and tree.relative(value.__code__.co_filename) is not None:
             for i in range(len(value.__closure__)):
@@ -286,28 +286,13 @@ def _slots(value: Any) -> Iterator[tuple[str, Any]]:
                     continue
 
 
-def _indexed(items: list[Any], wanted: Callable[[Any], bool]) -> Iterator[tuple[str, Any]]:
-    return ((f"[{i}]", item) for i, item in enumerate(items) if wanted(item))
-
-
 def _key(key: Any) -> str:
     """How a key is typed. Others than plain values may take long to print (tensors), or run code of the user's."""
     return f"{key!r:.40}" if type(key) in _PLAIN else f"<{type(key).__name__}>"
 
 
 _PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
-_CONTAINERS: list[tuple[Any, Callable[[Any, Callable[[Any], bool]], Iterator[tuple[str, Any]]]]] = [
-    (list, lambda value, wanted: _indexed(list(list.__iter__(value)), wanted)),
-    (tuple, lambda value, wanted: _indexed(list(tuple.__iter__(value)), wanted)),
-    (collections.deque, lambda value, wanted: _indexed(list(collections.deque.__iter__(value)), wanted)),
-    (set, lambda value, wanted: _indexed(list(set.__iter__(value)), wanted)),
-    (frozenset, lambda value, wanted: _indexed(list(frozenset.__iter__(value)), wanted)),
-    (dict, lambda value, wanted: _keyed(list(dict.items(value)), wanted)),
-]
-
-
-def _keyed(items: list[Any], wanted: Callable[[Any], bool]) -> Iterator[tuple[str, Any]]:
-    return ((f"[{_key(key)}]", child) for key, child in items if wanted(child))
+_SEQUENCES: tuple[Any, ...] = (list, tuple, collections.deque, set, frozenset)
 
 
 def _nameless(graph: Graph, boundaries: int) -> list[dict[str, Any]]:
@@ -321,20 +306,10 @@ def _nameless(graph: Graph, boundaries: int) -> list[dict[str, Any]]:
             for each in gc.get_referents(thing):
                 if id(each) in known:
                     groups.setdefault(_kind(thing), {})[id(each)] = each
-    found: list[dict[str, Any]] = []
-    for name, group in groups.items():
-        tensors = list(group.values())
-        ages = graph.ages_of(reached(roots(tensors)))
-        found.append(
-            {
-                "name": f"something of type {name}",
-                "function": "",
-                "nodes": sum(ages.values()),
-                "births": old(ages, boundaries),
-                "tensors": len(tensors),
-                "made": _made(tensors),
-            }
-        )
+    found = [
+        _holder(graph, boundaries, f"something of type {name}", "", list(group.values()))
+        for name, group in groups.items()
+    ]
     found.sort(key=lambda holder: (-holder["births"], -holder["nodes"]))
     return found[:1]
 

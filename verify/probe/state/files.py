@@ -174,10 +174,11 @@ class Files:
                 names.append(name)
                 tensors.append(value)
         assert self._reader is not None
-        event = {"event": "file", "path": self._name(path), "kind": "tensors", "names": names, "numbers": numbers}
-        event.update(kinds=kinds, texts=texts)
-        event.update(self._reader.read(tensors))
-        self._write(event)
+        told = {"kind": "tensors", "names": names, "numbers": numbers, "kinds": kinds, "texts": texts}
+        self._tell(path, {**told, **self._reader.read(tensors)})
+
+    def _tell(self, path: str, told: dict[str, Any]) -> None:
+        self._write({"event": "file", "path": self._name(path), **told})
 
     def end(self) -> None:
         """Write ``file`` events of all files that are there, and which modes and folders are others."""
@@ -186,13 +187,11 @@ class Files:
             self._write({"event": "changed", "paths": changed})
         for path in self._paths:
             if path not in self._saved and os.path.isfile(path) and os.path.getsize(path) <= _MOST_BYTES:
-                event = {"event": "file", "path": self._name(path)}
-                event.update(self._read(path))
-                self._write(event)
+                self._tell(path, self._read(path))
         if os.environ.get("WORLD_SIZE", "1") == "1":
             # Ranks write at their own pace.
             for path in self._others():
-                self._write({"event": "file", "path": self._name(path), **self._digest(path)})
+                self._tell(path, self._digest(path))
 
     def _others(self) -> Iterator[str]:
         """The files of the tree that something else has written since the start: a library, or another program."""
@@ -229,9 +228,8 @@ class Files:
             loaded = numpy.load(path, allow_pickle=False)
             arrays = {"": loaded} if path.endswith(".npy") else dict(loaded.items())
             kept = {name: array for name, array in arrays.items() if array.dtype.kind in "fiubc"}
-            event = {"kind": "tensors", "names": list(kept), "numbers": {}}
-            event.update(self._reader.read([torch.from_numpy(numpy.ascontiguousarray(each)) for each in kept.values()]))
-            return event
+            tensors = [torch.from_numpy(numpy.ascontiguousarray(each)) for each in kept.values()]
+            return {"kind": "tensors", "names": list(kept), "numbers": {}, **self._reader.read(tensors)}
         return self._digest(path)
 
     @staticmethod
