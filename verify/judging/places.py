@@ -36,7 +36,7 @@ class Places:
 
     def causes(self, group: Mended, run: Run) -> list[Cause]:
         """Why each block of the lines of ``group`` did not run in ``run``."""
-        causes = Causes(run, self._trees, "{}:{}".format)
+        causes = Causes(run, self._trees)
         seen = run.reached
         missed = [line for line in self.lines(group) if line not in seen and line[0] in self._trees]
         starts = [line for line in missed if line[1] in heads(self._trees[line[0]])]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,12 +47,11 @@ class Cause:
 
 
 class Causes:
-    """Of one run: ``trees`` are the files of the tree by path below the root, ``place`` is what people call a line."""
+    """Of one run: ``trees`` are the files of the tree by path below the root."""
 
-    def __init__(self, run: Run, trees: Mapping[str, ast.AST], place: Callable[[str, int], str]) -> None:
+    def __init__(self, run: Run, trees: Mapping[str, ast.AST]) -> None:
         self._run = run
         self._trees = trees
-        self._place = place
         self._loaded = {path for record in run.records for path in record.loaded}
         self._asked: set[tuple[str, str]] = set()
         self._seen = run.reached
@@ -71,7 +70,7 @@ class Causes:
     def of(self, path: str, line: int, depth: int = 0) -> Cause:
         """Why ``line`` of ``path`` did not run."""
         tree = self._trees.get(path)
-        place = self._place(path, line)
+        place = f"{path}:{line}"
         if tree is None:
             return Cause(f"{place} did not run")
         if path not in self._loaded:
@@ -173,8 +172,8 @@ class Causes:
         loops = [(at_path, loop) for at_path, loop in running if loop not in around]
         loops += self._below(at)
         if self._run.error is not None:
-            return Cause(f"{self._ended()}, before {self._place(path, line)}")
-        text = f"{self._place(path, line)} comes after {self._place(path, at.line)}, where {self._ended()}"
+            return Cause(f"{self._ended()}, before {path}:{line}")
+        text = f"{path}:{line} comes after {path}:{at.line}, where {self._ended()}"
         if self._run.record.end not in {*STOPPED, "watchdog"}:
             return Cause(text)
         inner, outer = self._turns()
@@ -209,7 +208,7 @@ class Causes:
 
     def _closed(self, path: str, block: Block) -> Cause | None:
         owner, line = block.owner, getattr(block.owner, "lineno", 0)
-        place = self._place(path, line)
+        place = f"{path}:{line}"
         if isinstance(owner, ast.If):
             wanted = block.field == "body"
             if any(getattr(node, "id", "") == "__name__" for node in ast.walk(owner.test)):
@@ -233,7 +232,7 @@ class Causes:
         error, record = self._run.error, self._run.record
         if error is not None:
             site = next((each.error_site for each in self._run.records if each.error_site is not None), None)
-            where = f" at {self._place(site.path, site.line)}" if site is not None else ""
+            where = f" at {site.path}:{site.line}" if site is not None else ""
             return f"the run stops{where} ({error.type})"
         if record.end in STOPPED:
             count = len(record.steps) or len(record.backwards)

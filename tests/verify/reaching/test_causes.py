@@ -61,7 +61,7 @@ def cause(path: str, line: int, *, turned: bool = False, **more: object) -> Caus
     made.reached = TURNED if turned else BEGUN
     made.loaded = ("train.py", "tools.py")
     made.stack = (Site("train.py", 10, "train"), Site("train.py", 30, "<module>"))
-    return Causes(replace(run(made), **more), TREES, "{}:{}".format).of(path, line)  # type: ignore[arg-type]
+    return Causes(replace(run(made), **more), TREES).of(path, line)  # type: ignore[arg-type]
 
 
 def test_behind_the_loop_that_was_running() -> None:
@@ -76,7 +76,7 @@ def test_behind_the_loop_that_was_running() -> None:
 def test_fewer_turns_where_there_was_no_time(steps: int, turns: int) -> None:
     made = record([1.0] * steps, end="watchdog")
     made.reached, made.loaded, made.stack = BEGUN, ("train.py",), (Site("train.py", 10, "train"),)
-    found = Causes(run(made, outcome=Outcome.TIMEOUT), TREES, "{}:{}".format).of("train.py", 23)
+    found = Causes(run(made, outcome=Outcome.TIMEOUT), TREES).of("train.py", 23)
     assert found.caps == (Cap("train.py", 8, 1), Cap("train.py", 9, turns))
     assert "the run was out of time" in found.text
 
@@ -91,7 +91,7 @@ def test_a_bound_behind_the_inner_loop() -> None:
 def test_what_is_left_out_is_said_to_be() -> None:
     gone = {"span": ["train.py", 31, 0, 31, 9], "why": "FileNotFoundError: data"}
     made = replace(record([]), loaded=["train.py"], reached={("train.py", 24)}, left=[gone])
-    found = Causes(run(made), TREES, "{}:{}".format).of("train.py", 8)
+    found = Causes(run(made), TREES).of("train.py", 8)
     assert found.text == (
         "train (line 7 of train.py) was never called: train.py:31 is left out, because the program stops there "
         "(FileNotFoundError)"
@@ -123,14 +123,14 @@ def test_what_nothing_opens() -> None:
 def test_a_file_that_was_not_loaded() -> None:
     assert cause("other.py", 23).advice == "--entry 'other.py' would run it"
     made = record([], error=OTHER)
-    found = Causes(run(made, outcome=Outcome.RAISED), TREES, "{}:{}".format).of("tools.py", 2)
+    found = Causes(run(made, outcome=Outcome.RAISED), TREES).of("tools.py", 2)
     assert found == Cause("tools.py was not loaded: the run stops at train.py:8 (ValueError)")
 
 
 def test_an_error_in_front() -> None:
     made = record([1.0], error=OTHER)
     made.reached, made.loaded = {("train.py", 8)}, ("train.py", "tools.py")
-    found = Causes(run(made, outcome=Outcome.RAISED), TREES, "{}:{}".format).of("train.py", 23)
+    found = Causes(run(made, outcome=Outcome.RAISED), TREES).of("train.py", 23)
     assert found == Cause("the run stops at train.py:8 (ValueError), before train.py:23")
 
 
@@ -213,7 +213,7 @@ def test_the_heads_of_blocks() -> None:
 def test_a_function_is_no_reason_for_itself() -> None:
     trees = {"a.py": ast.parse("def train(model):\n    model.train()\n    model(1)\nload()\ntrain(2)\n")}
     made = replace(record([]), loaded=["a.py"], reached=set())
-    found = Causes(run(made), trees, lambda path, line: f"{path}:{line}").of("a.py", 3)
+    found = Causes(run(made), trees).of("a.py", 3)
     assert found.text.count("was never called") == 1
 
 
@@ -240,7 +240,7 @@ def of(line: int, seen: set[int], *stack: tuple[int, str], error: bool = False) 
     made.reached, made.loaded = {("train.py", each) for each in seen}, ("train.py",)
     made.stack = tuple(Site("train.py", *each) for each in stack)
     outcome = Outcome.RAISED if error else Outcome.OK
-    return Causes(run(made, outcome=outcome), {"train.py": ast.parse(LOOPS)}, "{}:{}".format).of("train.py", line)
+    return Causes(run(made, outcome=outcome), {"train.py": ast.parse(LOOPS)}).of("train.py", line)
 
 
 @pytest.mark.parametrize(("line", "seen", "text"), [
@@ -271,7 +271,7 @@ def test_a_condition_behind_the_end_that_was_never_asked() -> None:
     made = record([1.0, 2.0], end="steps")
     made.reached, made.loaded = {("train.py", line) for line in (8, 9, 10)}, ("train.py",)
     made.stack = (Site("train.py", 10, "train"),)
-    found = Causes(run(made), TREES, "{}:{}".format).of("train.py", 12)
+    found = Causes(run(made), TREES).of("train.py", 12)
     assert found.text == "train.py:12 comes after train.py:10, where the run was ended after 2 steps"
     assert (found.bounds, found.caps) == ((Bound("train.py", 11),), (Cap("train.py", 9, INNER),))
 
@@ -287,7 +287,7 @@ def test_a_condition_behind_the_end_that_was_never_asked() -> None:
 def test_a_file_that_nothing_leads_to(text: str, led: bool) -> None:
     trees = {"main.py": ast.parse(text), "between.py": ast.parse("import tools\n"), "tools.py": ast.parse("run()\n")}
     made = replace(record([], error=OTHER), loaded=["main.py"])
-    found = Causes(run(made, outcome=Outcome.RAISED), trees, "{}:{}".format).of("tools.py", 1)
+    found = Causes(run(made, outcome=Outcome.RAISED), trees).of("tools.py", 1)
     assert found.text.startswith("tools.py was not loaded: " + ("the run stops" if led else "nothing that ran"))
     assert ("--entry" in found.advice) is not led
 
@@ -299,14 +299,14 @@ def test_a_forward_is_not_called_where_its_class_is_not() -> None:
         "opt = parser.parse_args()\nif opt.mlp:\n    net = Net()\nnet(1)\n"
     )
     made = replace(record([1.0]), loaded=["train.py"], reached={("train.py", 8)})
-    found = Causes(run(made), {"train.py": ast.parse(text)}, "{}:{}".format).of("train.py", 4)
+    found = Causes(run(made), {"train.py": ast.parse(text)}).of("train.py", 4)
     assert found.text.startswith("forward (line 3 of train.py) was never called: the condition `opt.mlp`")
     assert found.arguments == ("--mlp",)
 
 
 def test_a_script_that_stops_before_torch_is_there_was_loaded() -> None:
     made = replace(record([], error=OTHER), loaded=[], stack=(Site("train.py", 2, "<module>"),))
-    found = Causes(run(made, outcome=Outcome.RAISED), TREES, "{}:{}".format).of("train.py", 30)
+    found = Causes(run(made, outcome=Outcome.RAISED), TREES).of("train.py", 30)
     assert found.text == "the run stops at train.py:8 (ValueError), before train.py:30"
 
 
@@ -345,7 +345,7 @@ def nested(line: int, end: str = "watchdog") -> Cause:
     )
     trees = {"train.py": ast.parse(NESTED), "twin.py": ast.parse("def test(model):\n    pass\n\ntest(1)\n")}
     outcome = Outcome.TIMEOUT if end == "watchdog" else Outcome.OK
-    return Causes(run(made, outcome=outcome), trees, "{}:{}".format).of("train.py", line)
+    return Causes(run(made, outcome=outcome), trees).of("train.py", line)
 
 
 @pytest.mark.parametrize(("end", "turns"), [("watchdog", (1, 3)), ("steps", (OUTER, INNER))])
@@ -400,7 +400,7 @@ parser.add_argument("--kind")
 ])  # fmt: skip
 def test_of_several_conditions_the_one_that_decides(line: int, text: str, words: tuple[str, ...]) -> None:
     made = replace(record([1.0]), loaded=["train.py"], reached={("train.py", each) for each in (3, 6, 15, 16)})
-    found = Causes(run(made), {"train.py": ast.parse(CHOSEN)}, "{}:{}".format).of("train.py", line)
+    found = Causes(run(made), {"train.py": ast.parse(CHOSEN)}).of("train.py", line)
     assert (found.text, found.arguments) == (text, words)
     value = "--kind two" if line == 13 else "--kind three" if words else "--kind VALUE"
     assert found.advice == f"-- {value} may make it so"
@@ -418,4 +418,4 @@ def test_of_several_conditions_the_one_that_decides(line: int, text: str, words:
 )
 def test_what_a_program_that_failed_would_have_loaded(outcome: Outcome, status: int | None, text: str) -> None:
     made = replace(run(replace(record([]), loaded=[], end=None), outcome=outcome), status=status)
-    assert Causes(made, TREES, "{}:{}".format).of("tools.py", 2).text == text
+    assert Causes(made, TREES).of("tools.py", 2).text == text
