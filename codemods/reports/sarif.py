@@ -39,19 +39,19 @@ class Text:
     def __init__(self, text: str) -> None:
         self.python_lines = _LINE_END.split(text)
         self.lines = text.split("\n")
-        self._plain = len(self.python_lines) == len(self.lines)
-        self._starts: list[int] = []
-        if not self._plain:
-            self._text = text
-            self._starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
+        self._text = text
+        self._starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
 
     def place(self, line: int, column: int) -> tuple[int, int]:
         """Return line and column for SARIF of a line and column of ours."""
-        if not self._plain and 0 < line <= len(self._starts):
-            before = self._text[: self._starts[line - 1] + column]
-            return before.count("\n") + 1, _units(before.rpartition("\n")[2]) + 1
-        shown = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
-        return line, _units(shown[:column]) + 1
+        if not 0 < line <= len(self._starts):
+            return line, 1
+        return _position(self._text, self._starts[line - 1] + min(column, len(self.python_lines[line - 1])))
+
+
+def _position(text: str, offset: int) -> tuple[int, int]:
+    """Return line and column for SARIF of the character ``offset`` of ``text``."""
+    return text.count("\n", 0, offset) + 1, _units(text[text.rfind("\n", 0, offset) + 1 : offset]) + 1
 
 
 def _units(text: str) -> int:
@@ -73,21 +73,16 @@ def replaced(hunk: Hunk, text: Text) -> dict[str, Any]:
 
 def spliced(content: str, splice: Splice) -> dict[str, Any]:
     """Return a change of the text of a file as a region, no larger than it has to be, and what comes in its place."""
+    from diff_match_patch import diff_match_patch
+
     old, new = content[splice.start : splice.end], splice.new
-    head = _shared(old, new)
-    tail = _shared(old[head:][::-1], new[head:][::-1])
+    head = diff_match_patch().diff_commonPrefix(old, new)
+    tail = diff_match_patch().diff_commonSuffix(old[head:], new[head:])
     region: dict[str, int] = {}
     for side, offset in (("start", splice.start + head), ("end", splice.end - tail)):
-        line = content.count("\n", 0, offset) + 1
-        before = content[content.rfind("\n", 0, offset) + 1 : offset]
-        region |= {f"{side}Line": line, f"{side}Column": _units(before) + 1}
+        line, column = _position(content, offset)
+        region |= {f"{side}Line": line, f"{side}Column": column}
     return {"deletedRegion": region, "insertedContent": {"text": new[head : len(new) - tail]}}
-
-
-def _shared(one: str, other: str) -> int:
-    """How many characters two texts begin with in common."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((index for index, (mine, theirs) in pairs if mine != theirs), min(len(one), len(other)))
 
 
 #: ``check`` has to find out what ``apply`` would do, for the fixes.
