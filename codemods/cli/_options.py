@@ -137,7 +137,7 @@ class Job:
     def also(self, report: Report) -> None:
         """Write the report to the further files that were asked for."""
         for name, file in self.further:
-            emit(renderer(name)(report, self.detail).encode("utf-8", "backslashreplace"), file)
+            emit(renderer(name)(report, self.detail), file)
 
     def colour(self, *, to_stderr: bool = False) -> bool:
         """Tell whether what goes to the output, or to standard error, is to be coloured."""

@@ -71,15 +71,10 @@ def emit(data: str | bytes, output: Path | None, *, stream: TextIO | None = None
 
     Raises :class:`UserError` if it cannot be written; a file is then as it was before.
     """
-    from codemods.source.errors import os_reason
-
     if output is not None:
-        from codemods.source.writing import replace_file
+        from codemods.source.writing import write_output
 
-        try:
-            replace_file(output, data if isinstance(data, bytes) else data.encode("utf-8", "backslashreplace"))
-        except OSError as error:
-            raise UserError(f"cannot write {output}: {os_reason(error)}") from None
+        write_output(output, data)
         return
     target = stream or sys.stdout
     if target is None:

@@ -11,9 +11,9 @@ from typing import Any
 
 from codemods.interactive.dialogue import Answer, Decision
 from codemods.interactive.items import Item
-from codemods.source.errors import SourceError, os_reason
+from codemods.source.errors import SourceError
 from codemods.source.files import is_there, read_bytes
-from codemods.source.writing import replace_file
+from codemods.source.writing import write_output
 from codemods.terms.errors import UserError
 
 VERSION = 1
@@ -69,14 +69,11 @@ def _decision(item: Item, told: Mapping[str, Any]) -> Decision:
 
 
 def save(file: Path, items: Sequence[Item], made: Mapping[int, Decision]) -> None:
-    """Write the answers ``made`` to ``file``, as :func:`load` reads them; raises :class:`ReviewError` if it cannot."""
+    """Write the answers ``made`` to ``file``, as :func:`load` reads them; raises :class:`UserError` if it cannot."""
     known = marks(items)
     answers = {known[index]: _told(items[index], decision) for index, decision in sorted(made.items())}
     text = json.dumps({_KIND: VERSION, "answers": answers}, indent=1, ensure_ascii=False) + "\n"
-    try:
-        replace_file(file, text.encode("utf-8", "backslashreplace"))
-    except OSError as error:
-        raise ReviewError(f"cannot write {file}: {os_reason(error)}") from None
+    write_output(file, text)
 
 
 def _told(item: Item, decision: Decision) -> dict[str, Any]:

@@ -22,10 +22,9 @@ from codemods.rewriting.changes import Hunk, Key, Proof, review
 from codemods.rewriting.result import ApplyResult
 from codemods.source.diffs import header_name, lines_of, printable, unified
 from codemods.source.enclosing import Outline
-from codemods.source.errors import os_reason
 from codemods.source.files import SourceFile
 from codemods.source.options import Options
-from codemods.source.writing import replace_file
+from codemods.source.writing import write_output
 from codemods.terms.errors import UserError
 from codemods.terms.findings import Finding, Promise
 
@@ -103,14 +102,10 @@ def save(
 ) -> None:
     """Write what ``result`` changes as a bundle to ``file``, wholly or not at all; ``own`` are the user's own texts.
 
-    Raises :class:`BundleError` where a file is outside the working directory, where one was translated from Python 2,
-    and where the bundle cannot be written.
+    Raises :class:`BundleError` where a file is outside the working directory, and where one was translated from
+    Python 2, and :class:`UserError` where the bundle cannot be written.
     """
-    data = dump(result, options=options, proofs=proofs, own=own)
-    try:
-        replace_file(Path(file), data)
-    except OSError as error:
-        raise BundleError(f"cannot write {file}: {os_reason(error)}") from None
+    write_output(file, dump(result, options=options, proofs=proofs, own=own))
 
 
 def dump(

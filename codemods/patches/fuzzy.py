@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from codemods.patches.pieces import content
-from codemods.source.diffs import blocks
+from codemods.source.diffs import as_characters, blocks
 
 LEAST = 0.6
 """The share of a hunk's words that has to be there."""
@@ -27,7 +27,6 @@ MOST_WORDS = 1500
 """Hunks of more words than this are fitted exactly or not at all."""
 _REGIONS = 24
 
-_TOKEN = re.compile(r"\w+|[^\S\n]+|\n|[^\w\s]")
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
@@ -194,10 +193,7 @@ def _patched(old: str, new: str, text: str) -> str | None:
     # Python's integers have no width: no hunk is cut in parts that could be made one without another.
     matcher.Match_MaxBits = 1_000_000
     numbers: dict[str, str] = {}
-    before, after, base = (
-        "".join(numbers.setdefault(token, chr(0x100 + len(numbers))) for token in _TOKEN.findall(side))
-        for side in (old, new, text)
-    )
+    before, after, base = (as_characters(side, numbers) for side in (old, new, text))
     differences = matcher.diff_main(before, after, False)
     patches = matcher.patch_make(before, differences)
     made, results = matcher.patch_apply(patches, base)

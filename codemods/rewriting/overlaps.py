@@ -80,9 +80,10 @@ def _zones(edit: Edit) -> list[tuple[Position, Position]]:
             | RenameArgument(call=span)
             | WrapExpression(target=span)
             | ReplaceExpression(target=span)
+            | RemoveStatement(target=span)
+            | RemoveIdentity(target=span)
+            | AddDecorator(function=span)
         ):
-            return [_whole(span)]
-        case RemoveStatement(target=span) | RemoveIdentity(target=span):
             return [_whole(span)]
         case InsertStatements(anchor=anchor, where=where):
             return [_beside(anchor, where)]
@@ -90,8 +91,6 @@ def _zones(edit: Edit) -> list[tuple[Position, Position]]:
             return [_whole(span), _beside(anchor, where)]
         case WrapBlock(first=first, last=last):
             return [((first.line, first.column), (last.end_line, last.end_column))]
-        case AddDecorator(function=span):
-            return [_whole(span)]
         case AddHelper():
             # Helpers stand beside all else, and one of a name is added once however many ask for it.
             return []

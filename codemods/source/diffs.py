@@ -241,8 +241,7 @@ def changed_words(removed: Sequence[str], added: Sequence[str]) -> tuple[list[Pi
     from diff_match_patch import diff_match_patch
 
     numbers: dict[str, str] = {}
-    before = _as_characters("\n".join(plain[0]), numbers)
-    after = _as_characters("\n".join(plain[1]), numbers)
+    before, after = (as_characters("\n".join(lines), numbers) for lines in plain)
     if len(numbers) > 0xD000:
         return unmarked
     words = {character: word for word, character in numbers.items()}
@@ -266,8 +265,11 @@ def _reversed(line: Pieces) -> str:
     return "".join(f"{_MARK_ON}{piece.text}{_MARK_OFF}" if piece.marked else piece.text for piece in line)
 
 
-def _as_characters(text: str, numbers: dict[str, str]) -> str:
-    # diff-match-patch compares characters; one private character a word makes it compare words.
+def as_characters(text: str, numbers: dict[str, str]) -> str:
+    """Return ``text`` with a character a word, those of ``numbers`` and new ones.
+
+    diff-match-patch compares characters: so it compares words.
+    """
     return "".join(numbers.setdefault(word, chr(0x100 + len(numbers))) for word in _TOKEN.findall(text))
 
 

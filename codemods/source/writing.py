@@ -13,6 +13,7 @@ from pathlib import Path
 
 from codemods.source.errors import ChangedSinceRead, Unreadable, Unwritable, os_reason
 from codemods.source.files import SourceFile, digest_of, read_bytes
+from codemods.terms.errors import UserError
 
 _LOCK_PATIENCE = 30.0  # seconds; a write takes milliseconds, so whoever holds the lock longer hangs
 _SYNC_ONLY = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -95,6 +96,15 @@ def replace_file(path: Path, data: bytes) -> None:
         os.replace(beside, target)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def write_output(path: Path, content: str | bytes) -> None:
+    """Make ``content`` that of an output that was asked for, as :func:`replace_file` does; raises `UserError`."""
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
+    try:
+        replace_file(path, data)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {os_reason(error)}") from None
 
 
 def _writable(source: SourceFile, target: str, folder: str) -> os.stat_result:

@@ -13,6 +13,7 @@ from codemods.patches.fitting import fit
 from codemods.rewriting.apply import apply
 from codemods.source.options import Options
 from codemods.source.targets import read_targets
+from codemods.terms.errors import UserError
 from tests.patches.drift import SCRIPT, applied, now, recorded, states
 
 
@@ -97,7 +98,7 @@ def test_a_bundle_that_cannot_be_written_is_an_error_and_leaves_nothing(folder: 
     result = applied(SCRIPT)
     (folder / "closed").mkdir()
     for place in (folder / "closed", folder / "missing" / "x.patch"):
-        with pytest.raises(BundleError, match="cannot write"):
+        with pytest.raises(UserError, match="cannot write"):
             save(result, place, options=Options())
     assert sorted(path.name for path in folder.iterdir()) == ["closed", "train.py"]
 
