@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from codemods.batch.errors import CampaignError
+from codemods.source.errors import os_reason
 
 #: What git reaches without running anything of the address's own choice, as ``ext::sh -c ...`` would.
 SCHEMES = ("https", "http", "ssh", "git", "file")
@@ -160,7 +161,7 @@ def read_list(file: Path) -> list[Source]:
     except UnicodeDecodeError as error:
         raise CampaignError(f"{file}: byte 0x{error.object[error.start]:02x} is not UTF-8") from None
     except OSError as error:
-        raise CampaignError(f"{file}: {(error.strerror or str(error)).lower()}") from None
+        raise CampaignError(f"{file}: {os_reason(error)}") from None
     sources = []
     for number, line in enumerate(text.splitlines(), 1):
         entry = re.sub(r"(?:^|\s)#.*", "", line).strip()

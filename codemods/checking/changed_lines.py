@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from codemods.edits.positions import split_lines
 from codemods.source.diffs import blocks
-from codemods.source.errors import Unreadable
+from codemods.source.errors import Unreadable, os_reason
 from codemods.source.files import SourceFile, source_from_bytes
 from codemods.source.git import blobs_in, run_git
 from codemods.terms.errors import UserError
@@ -203,7 +203,7 @@ def _run(folder: str, *arguments: str, stdin: bytes = b"") -> subprocess.Complet
     except FileNotFoundError:
         raise SinceError("--since needs git, which is not on the PATH") from None
     except OSError as error:
-        raise SinceError(f"--since: git cannot be run: {(error.strerror or str(error)).lower()}") from None
+        raise SinceError(f"--since: git cannot be run: {os_reason(error)}") from None
 
 
 def _first_line(said: str) -> str:

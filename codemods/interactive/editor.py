@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from codemods.interactive.dialogue import EditorError
 from codemods.rewriting.changes import Hunk
 from codemods.source.diffs import printable
+from codemods.source.errors import os_reason
 
 _MARK = "#| "
 
@@ -77,7 +78,7 @@ def _run(command: list[str]) -> None:
         with _interrupts_are_for_the_editor():
             status = subprocess.run(command, check=False).returncode
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = os_reason(error)
         raise EditorError(f"The editor {command[0]} could not be started: {reason}. Set VISUAL or EDITOR.") from None
     if status:
         raise EditorError(f"The editor ended with status {status}: nothing was changed.")

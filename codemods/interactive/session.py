@@ -34,7 +34,7 @@ def ask(
     """Ask on ``screen`` about each change of ``before``, a dry run over ``targets``, and make what was accepted.
 
     No source is written. The file ``resume`` keeps the answers, whatever ends the asking, and those that it has are
-    taken up. Raises KeyboardInterrupt if the user interrupts, and :class:`~codemods.interactive.keeping.ReviewError` if
+    taken up. Raises KeyboardInterrupt if the user interrupts, and :class:`~codemods.terms.errors.UserError` if
     ``resume`` is no such file, or cannot be written.
     """
     items = items_of(before, proofs)

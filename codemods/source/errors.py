@@ -54,4 +54,4 @@ class MissingPath(UserError):
 
 def os_reason(error: OSError) -> str:
     """What the operating system says, as a lower-case phrase: ``permission denied``."""
-    return (error.strerror or type(error).__name__).lower()
+    return (error.strerror or str(error) or type(error).__name__).lower()

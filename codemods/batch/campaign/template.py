@@ -11,6 +11,7 @@ from pathlib import Path
 from codemods.batch import sources
 from codemods.batch.campaign import queries
 from codemods.batch.errors import CampaignError
+from codemods.source.errors import os_reason
 
 TEMPLATE = """\
 # A campaign of `codemod batch`: what is done to many repositories, and how. docs/batch.md says more.
@@ -153,7 +154,7 @@ def write(
     except FileExistsError:
         raise CampaignError(f"{file} exists; --force writes over it") from None
     except OSError as error:
-        raise CampaignError(f"cannot write {file}: {(error.strerror or os.strerror(0)).lower()}") from None
+        raise CampaignError(f"cannot write {file}: {os_reason(error)}") from None
     return count + len(listed)
 
 

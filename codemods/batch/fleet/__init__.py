@@ -10,6 +10,7 @@ from codemods.batch.campaign.settings import Campaign
 from codemods.batch.errors import CampaignError, Exhausted, is_full
 from codemods.batch.fleet import data, tables
 from codemods.batch.ledger.ledger import Ledger
+from codemods.source.errors import os_reason
 from codemods.source.home import needs
 from codemods.source.writing import replace_file
 
@@ -43,7 +44,7 @@ def write_reports(campaign: Campaign, folder: Path | None = None, forms: Sequenc
     except OSError as error:
         if is_full(error):
             raise Exhausted(f"{place}: no space left on the device") from None
-        raise CampaignError(f"cannot write {place}: {(error.strerror or str(error)).lower()}") from None
+        raise CampaignError(f"cannot write {place}: {os_reason(error)}") from None
     finally:
         if collects:
             gc.enable()

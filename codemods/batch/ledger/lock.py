@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from codemods.batch.errors import CampaignError, Exhausted, is_full
+from codemods.source.errors import os_reason
 
 FILE = "lock"
 #: Who only asks for the owner holds the lock for a moment, and is no reason to refuse.
@@ -31,7 +32,7 @@ def owned(work: Path) -> Iterator[None]:
     except OSError as error:
         if is_full(error):
             raise Exhausted(f"{work}: no space left on the device") from None
-        raise CampaignError(f"{work}: {(error.strerror or str(error)).lower()}") from None
+        raise CampaignError(f"{work}: {os_reason(error)}") from None
     with file:
         try:
             for attempt in range(_ATTEMPTS):
