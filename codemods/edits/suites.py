@@ -262,7 +262,7 @@ class _Builder:
             events += changes.before.get(old, [])
             starting = [wrap for wrap in changes.wraps if wrap.first is old]
             # Of blocks that begin together the longest is the outermost, and of equal ones the first asked for.
-            outermost_first = sorted(starting, key=self._end, reverse=True)
+            outermost_first = sorted(starting, key=lambda wrap: self.order[wrap.last], reverse=True)
             events += outermost_first
             if old not in changes.removed and old not in changes.moved:
                 if events and isinstance(events[-1], list):
@@ -274,9 +274,6 @@ class _Builder:
                 events += changes.first
             events += changes.after.get(old, [])
         return events
-
-    def _end(self, wrap: Wrap) -> int:
-        return self.order[wrap.last]
 
     def _add_line(self, line: _Line, index: int) -> None:
         events = self._events(line, index)

@@ -219,7 +219,8 @@ class Dialogue:
                 later = [i for i in range(index, len(self._items)) if self._items[i].path == path]
                 self._record({i: Decision(Answer.NO) for i in later if i not in self.made})
             case "e":
-                self._screen.page("\n".join(self._explain(rule) for rule in _rules(item)))
+                rules = dict.fromkeys(finding.rule for finding in item.findings)
+                self._screen.page("\n".join(map(self._explain, rules)))
             case "E":
                 self._edit(index)
             case "i":
@@ -336,7 +337,3 @@ class Dialogue:
                 decisions[other] = Decision(Answer.OWN, own=kept)
                 self._screen.say(f"This answers {other + 1} too, which shares these lines.")
         return decisions
-
-
-def _rules(item: Item) -> list[str]:
-    return list(dict.fromkeys(finding.rule for finding in item.findings))

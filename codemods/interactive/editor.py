@@ -78,8 +78,9 @@ def _run(command: list[str]) -> None:
         with _interrupts_are_for_the_editor():
             status = subprocess.run(command, check=False).returncode
     except OSError as error:
-        reason = os_reason(error)
-        raise EditorError(f"The editor {command[0]} could not be started: {reason}. Set VISUAL or EDITOR.") from None
+        raise EditorError(
+            f"The editor {command[0]} could not be started: {os_reason(error)}. Set VISUAL or EDITOR."
+        ) from None
     if status:
         raise EditorError(f"The editor ended with status {status}: nothing was changed.")
 

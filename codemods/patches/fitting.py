@@ -336,7 +336,9 @@ def grouped(pieces: Sequence[Piece], changes: Sequence[RecordedChange]) -> Group
         if piece.needs_import_only and len(piece.changes) > 1 and users:
             helpers[piece.number] = users
             continue
-        keys: list[object] = list(piece.changes) or [_alone(piece)]
+        # A comment that our own bundle records stands for itself; of a diff nobody knows what belongs together.
+        alone = ("comment", piece.number) if piece.function is not None else ("file", piece.path)
+        keys: list[object] = list(piece.changes) or [alone]
         members[piece.number] = [known.setdefault(key, len(known)) for key in keys]
     groups = connected_groups(len(known), members.values())
     unit = {key: index for index, group in enumerate(groups) for key in group}
@@ -344,8 +346,3 @@ def grouped(pieces: Sequence[Piece], changes: Sequence[RecordedChange]) -> Group
     for number, (first, *_) in sorted(members.items()):
         units[unit[first]].append(number)
     return Grouping(units, helpers)
-
-
-def _alone(piece: Piece) -> object:
-    # A comment that our own bundle records stands for itself; of a diff nobody knows what belongs together.
-    return ("comment", piece.number) if piece.function is not None else ("file", piece.path)

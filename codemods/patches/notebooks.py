@@ -45,13 +45,10 @@ def of_program(file: FileDiff, now: SourceFile, root: Path) -> tuple[FileDiff, S
             return MORE
     except SourceError as error:
         return error.reason
-    parsed = parse_diff(unified("program", *(_bytes(one.text) for one in (before, after)))).files
+    programs = (one.text.encode("utf-8", "surrogatepass") for one in (before, after))
+    parsed = parse_diff(unified("program", *programs)).files
     hunks = parsed[0].hunks if parsed else []
     return replace(file, blob=blob_of(sides[0]), hunks=hunks), before
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
 
 
 def _sides(file: FileDiff, data: bytes, root: Path) -> tuple[bytes, bytes] | None:

@@ -216,7 +216,7 @@ class Expected:
             if id(statement) not in self.gone:
                 made[-1].append(statement)
             while opened and opened[-1][0] == index:
-                block = _block(opened.pop()[1])
+                block = statements_of(f"{opened.pop()[1]}\n    pass\n")[0]
                 block.body = made.pop()  # type: ignore[attr-defined]
                 made[-1].append(block)
             if index == 0 and has_docstring:
@@ -317,10 +317,6 @@ class _Fill(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return self.node if node.id == _MARK else node
-
-
-def _block(header: str) -> ast.stmt:
-    return statements_of(f"{header}\n    pass\n")[0]
 
 
 def _index(suite: Sequence[ast.stmt], statement: ast.stmt) -> int:
