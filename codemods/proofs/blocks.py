@@ -6,7 +6,7 @@ import ast
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from codemods.graph.model.facts.gradients import DETACHING
 from codemods.graph.model.facts.libraries import is_logging
@@ -16,9 +16,10 @@ from codemods.graph.model.nodes import Frame, Node, Place, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Accumulation, Forward, Mark, Ran, Step, Trace
 from codemods.proofs.marks import writes_parameters
-from codemods.proofs.syntax import FUNCTIONS, LOOPS
+from codemods.proofs.syntax import COMPREHENSIONS, FUNCTIONS, LEAVING, LOOPS
 from codemods.source.walking import walk
 
+_Node = TypeVar("_Node", bound=ast.AST)
 Turns = tuple[tuple[ast.AST, int], ...]
 
 
@@ -81,12 +82,8 @@ def common_turns(a: Place, b: Place) -> Turns | None:
 
 def within(place: Place, turns: Turns, frame: Frame) -> bool:
     """Whether something happened in a frame during these turns of its loops, also in a function called from it."""
-    at: Place | None = place
-    while at is not None:
-        if at.frame is frame:
-            return at.loops[: len(turns)] == turns
-        at = at.frame.call
-    return False
+    at = place.seen_from(frame)
+    return at is not None and at.loops[: len(turns)] == turns
 
 
 def suites_around(file: ParsedFile, statement: ast.stmt) -> Iterator[tuple[list[ast.stmt], int]]:
@@ -102,6 +99,22 @@ def suites_around(file: ParsedFile, statement: ast.stmt) -> Iterator[tuple[list[
         if isinstance(outer, FUNCTIONS):
             return
         inner = outer
+
+
+def suite_of(file: ParsedFile, statement: _Node) -> list[_Node]:
+    """The list of statements that ``statement`` stands in."""
+    parent = file.parent(statement)
+    for name in ("body", "orelse", "finalbody"):
+        suite = getattr(parent, name, None)
+        if isinstance(suite, list) and any(s is statement for s in suite):
+            return suite
+    return [statement]
+
+
+def behind(file: ParsedFile, statement: _Node) -> list[_Node]:
+    """The statements behind one in its suite."""
+    suite = suite_of(file, statement)
+    return suite[suite.index(statement) + 1 :]
 
 
 def common_suite(file: ParsedFile, a: ast.stmt, b: ast.stmt) -> tuple[list[ast.stmt], int, int] | None:
@@ -171,7 +184,7 @@ def looks_only(trace: Trace, statement: ast.stmt, also: frozenset[str] = frozens
     ``also`` names further functions of libraries, and methods, that do no harm.
     """
     for node in walk(statement):
-        if isinstance(node, (ast.Return, ast.Break, ast.Continue, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)):
+        if isinstance(node, LEAVING):
             return False
         if isinstance(node, ast.Call):
             path = trace.called.get(node, "")
@@ -185,8 +198,7 @@ def looks_only(trace: Trace, statement: ast.stmt, also: frozenset[str] = frozens
 
 def leaves_suite(statement: ast.stmt) -> bool:
     """Whether a statement may leave the suite: ``return``, ``break``, ``continue``, ``raise``, or a ``yield``."""
-    kinds = (ast.Return, ast.Break, ast.Continue, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)
-    return any(isinstance(node, kinds) for node in walk(statement))
+    return any(isinstance(node, LEAVING) for node in walk(statement))
 
 
 def bound(statements: Iterable[ast.stmt]) -> set[str]:
@@ -223,14 +235,11 @@ def read(statements: Iterable[ast.stmt]) -> set[str]:
     return found
 
 
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-
-
 def _of_comprehensions(statement: ast.AST) -> set[int]:
     """The identities of the nodes that name variables of comprehensions, and attributes of these."""
     found: set[int] = set()
     for whole in walk(statement):
-        if not isinstance(whole, _COMPREHENSIONS):
+        if not isinstance(whole, COMPREHENSIONS):
             continue
         targets = [node for each in whole.generators for node in walk(each.target)]
         own = {node.id for node in targets if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}

@@ -16,7 +16,7 @@ from codemods.graph.model.nodes import Carrier, Node, Place, Walk
 from codemods.graph.model.opacity import opaque
 from codemods.graph.model.trace import Reading, Trace
 from codemods.graph.model.values import Tensor
-from codemods.proofs.reach import SurePaths, origins, reach, saves_parameter, weighted
+from codemods.proofs.reach import SurePaths, origins, reach, saves_parameter, spread, weighted
 from codemods.proofs.turns import crossed, in_some_turns, named, of_a_changing_condition
 from codemods.source import walking
 from codemods.terms.findings import Promise
@@ -27,8 +27,8 @@ class Carry:
     """Something attached that a ``carrier`` held from one turn of ``loop`` to a later one.
 
     ``store`` wrote it, ``reading`` read it again; ``old`` is what was carried and ``child`` the first node made of it;
-    ``freed_by`` is the last backward of the old turn that walked it and ``walk`` the later one that walks it again
-    (None where none does). ``graph`` is all that is walked again, ``soon`` what the first backward that comes to it
+    ``freed_by`` is the last backward of the old turn that walked it and ``walk`` the later one that walks it again.
+    ``graph`` is all that is walked again, ``soon`` what the first backward that comes to it
     walks; ``saving`` tells whether anything of it has saved tensors.
     """
 
@@ -39,7 +39,7 @@ class Carry:
     child: Node
     loop: ast.AST
     freed_by: Walk
-    walk: Walk | None
+    walk: Walk
     saving: bool
     graph: set[Node] = field(default_factory=set)
     edges: set[tuple[Node, Node]] = field(default_factory=set)
@@ -54,7 +54,7 @@ class Carry:
     @property
     def walked_in_some_turns(self) -> bool:
         """Whether the later backward stands under a condition that may change."""
-        return self.walk is not None and in_some_turns(self.walk.place, self.loop)
+        return in_some_turns(self.walk.place, self.loop)
 
     @property
     def read_in_some_turns(self) -> bool:
@@ -172,24 +172,10 @@ class Ledger:
                     freed_by = earlier
                 saving |= node.saves and earlier.retains is False and earlier.creates is False
         assert freed_by is not None
-        held = self._held(child, old, sources)
-        if not held and child.kind is NodeKind.PHI:
-            held = _met(child, old, sources)
+        held = self._held(child, old, sources) or _met(child, old, sources)
         for reading, store, carrier in held:
-            yield Carry(
-                carrier,
-                store,
-                reading,
-                old,
-                child,
-                loop,
-                freed_by,
-                walk,
-                saving,
-                graph,
-                {(child, old)},
-                frozenset(graph),
-            )
+            edges, soon = {(child, old)}, frozenset(graph)
+            yield Carry(carrier, store, reading, old, child, loop, freed_by, walk, saving, graph, edges, soon)
 
     def _walked_before(self, node: Node, child: Node) -> Walk | None:
         for walk in reversed(node.walks):
@@ -250,25 +236,13 @@ class Ledger:
     @staticmethod
     def _through_weights(old: Node, new: Node) -> bool:
         after = set(old.descendants()) - {old}
-        stack = [new] if new in after else []
-        seen: set[Node] = set()
-        while stack:
-            node = stack.pop()
-            if node in seen:
-                continue
-            seen.add(node)
-            if opaque(node):
-                continue
-            if weighted(node):
-                return True
-            stack.extend(p for p in node.parents if p in after)
-        return False
+        between = spread([new], lambda node: () if opaque(node) else [p for p in node.parents if p in after])
+        return new in after and any(weighted(node) and not opaque(node) for node in between)
 
     def changed(self, carry: Carry, by: Marked = Marked.PARAMETERS_CHANGED) -> bool:
         """Whether parameters were changed between the making of the old value and the walk that comes to it again: by
         a step or in place, or ``by`` a write through ``.data``."""
-        first = carry.freed_by.place.clock
-        last = carry.walk.place.clock if carry.walk is not None else first
+        first, last = carry.freed_by.place.clock, carry.walk.place.clock
         steps = self.trace.steps if by is Marked.PARAMETERS_CHANGED else ()
         if any(first <= s.place.clock <= last for s in steps if not s.unnoticed):
             return True
@@ -295,8 +269,6 @@ class Ledger:
 
     def _refused(self, carry: Carry) -> bool:
         """Whether what the later walk comes to first saved parameters that surely change in every turn before it."""
-        if carry.walk is None:
-            return False
         saving = {leaf for node in carry.soon if saves_parameter(node) for leaf in node.parents if leaf.leaf}
         first, last = carry.freed_by.place.clock, carry.walk.place.clock
         changes = [(s.place, s.leaves) for s in self.trace.steps if not s.unnoticed]
@@ -313,7 +285,7 @@ class Ledger:
         """Whether a backward before the one that raises comes from a turn to the one before, which nothing walked."""
         edges = {(child.place.node, one.place.node) for child, old in carry.edges for one in (old, *origins(old))}
         for walk in self.trace.walks:
-            if carry.walk is None or walk.place.clock >= carry.walk.place.clock:
+            if walk.place.clock >= carry.walk.place.clock:
                 continue
             again = {node for node, _ in walk.again}
             for child in self.reached(walk):
@@ -332,44 +304,32 @@ class Ledger:
         found: dict[int, Walk] = {}
         for carry in carries:
             walk = carry.freed_by
-            if (
-                walk.call is None
-                or walk.retains is not True
-                or walk.retain_argument is None
-                or walk.creates is not False
-            ):
-                continue
-            if not self._needed(walk.call, edges, cut):
+            literal = walk.retains is True and walk.retain_argument is not None and walk.creates is False
+            if literal and walk.call is not None and not self._needed(walk.call, edges, cut):
                 found.setdefault(id(walk.call), walk)
         return list(found.values())
 
     def _needed(self, call: ast.Call, edges: set[tuple[Node, Node]], cut: set[Node]) -> bool:
+        """Whether walks go a second time through what those at a call kept, also where the cuts are made."""
+
+        def gone(parent: Node, node: Node) -> bool:
+            stored = (o in cut and crossed(o.place, node.place) for o in origins(parent, sure=False))
+            return (node, parent) in edges or all(stored)
+
         for number, walk in enumerate(self.trace.walks):
             earlier = {id(w) for w in self.trace.walks[:number] if w.call is call}
             if not earlier:
                 continue
-            seen: set[Node] = set()
-            stack = list(walk.roots)
-            while stack:
-                node = stack.pop()
-                if node in seen:
-                    continue
-                seen.add(node)
-                if not node.leaf and any(id(w) in earlier for w in node.walks):
-                    return True
-                stack.extend(
-                    p
-                    for p in node.parents
-                    if (node, p) not in edges
-                    and not all(o in cut and crossed(o.place, node.place) for o in origins(p, sure=False))
-                )
+            left = spread(walk.roots, lambda node: [p for p in node.parents if not gone(p, node)])
+            if any(not node.leaf and any(id(w) in earlier for w in node.walks) for node in left):
+                return True
         return False
 
 
 def _met(child: Node, old: Node, sources: list[Node]) -> list[tuple[Reading, Place, Carrier]]:
     """What held a value on one of two paths, where the other binds it anew and so nobody reads it there."""
     branch = child.place.statement
-    if not isinstance(branch, ast.If):
+    if child.kind is not NodeKind.PHI or not isinstance(branch, ast.If):
         return []
     bound = _bound_in(branch.body) ^ _bound_in(branch.orelse)
     latest: dict[Carrier, Place] = {}

@@ -39,9 +39,7 @@ def carried_at_times(ledger: Ledger) -> list[Carry]:
     # the first turn of an inner loop may get what the last turn of the outer one left
     open_to = {id(carry.store.statement) for carry in perhaps if not passed_by_at_first(carry)}
     return [
-        carry
-        for carry in perhaps
-        if id(carry.store.statement) in open_to and carry.walk is not None and every_turn(carry.walk.place, carry.loop)
+        carry for carry in perhaps if id(carry.store.statement) in open_to and every_turn(carry.walk.place, carry.loop)
     ]
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from codemods.graph.model.kinds import CarrierKind, NodeKind
-from codemods.graph.model.nodes import Walk
 from codemods.graph.model.trace import Trace
 from codemods.proofs.carried import Carry
 from codemods.proofs.early_changes import late
@@ -33,21 +32,19 @@ def trail(carry: Carry) -> list[tuple[str, int, str]]:
             carry.store.line,
             f"carried by `{carry.carrier.name}`" if carry.carrier.name else "carried from here",
         ),
-        (carry.freed_by.place.path, carry.freed_by.place.line, _freed(carry.freed_by)),
+        (
+            carry.freed_by.place.path,
+            carry.freed_by.place.line,
+            "retained here" if carry.freed_by.retains else "freed here",
+        ),
         (carry.reading.place.path, carry.reading.place.line, "used again here, one step later"),
     ]
-
-
-def _freed(walk: Walk) -> str:
-    return "retained here" if walk.retains else "freed here"
 
 
 def too_late(trace: Trace, carries: Iterable[Carry]) -> list[Late]:
     """The backwards that the carried value makes raise, each with what frees or changes it, as plain data."""
     found: dict[Late, None] = {}
     for carry in carries:
-        if carry.walk is None:
-            continue
         found.update(dict.fromkeys(late(trace, carry.freed_by, carry.walk)))
         # what is carried of data only saves no weights: the turn after that one meets those that have changed
         turns = [w for w in trace.walks if w.call is carry.walk.call and w.place.clock >= carry.walk.place.clock]

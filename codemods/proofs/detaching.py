@@ -24,6 +24,7 @@ from codemods.graph.model.values import (
     Unknown,
 )
 from codemods.proofs.bindings import bound_at, contents, held, kinds
+from codemods.proofs.blocks import suite_of
 from codemods.proofs.carried import Carry
 from codemods.proofs.reach import origins
 from codemods.proofs.turns import crossed
@@ -141,7 +142,8 @@ def cut_of(trace: Trace, carry: Carry) -> str:
 def _stored_behind(carry: Carry, frame: Frame, anchor: ast.stmt) -> ast.stmt | None:
     """The statement of ``frame`` that stores what is carried, or contains what does, behind the end of the step."""
     file = frame.file
-    store = next((outer.statement for outer in carry.store.chain() if outer.frame is frame), None)
+    at = carry.store.seen_from(frame)
+    store = at.statement if at is not None else None
     while store is not None and not _siblings(file, anchor, store):
         outer = file.parent(store)
         store = outer if isinstance(outer, ast.stmt) else None
@@ -257,13 +259,7 @@ def _climb(file: ParsedFile, statement: ast.stmt | None) -> list[ast.stmt]:
 
 
 def _siblings(file: ParsedFile, one: ast.stmt, other: ast.stmt) -> bool:
-    outer = file.parent(one)
-    if outer is None or outer is not file.parent(other):
-        return False
-    return any(
-        isinstance(suite, list) and one in suite and other in suite
-        for suite in (getattr(outer, name, None) for name in ("body", "orelse", "finalbody"))
-    )
+    return other in suite_of(file, one)
 
 
 def _paths_in(frame: Frame, cells: Cells, *, through_globals: bool) -> dict[int, str]:

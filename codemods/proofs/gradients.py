@@ -6,22 +6,19 @@ Shared by the rules about gradients that nobody uses.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import TypeVar
 
 from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Frame, Node, Place, Value, Walk
-from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.state import FROZEN
 from codemods.graph.model.trace import Trace
+from codemods.proofs.blocks import suite_of
 from codemods.proofs.marks import clears, touches_gradients
 from codemods.proofs.syntax import FUNCTIONS, own_nodes
 from codemods.source import walking
-
-_Node = TypeVar("_Node", bound=ast.AST)
 
 
 class EventKind(Enum):
@@ -183,7 +180,7 @@ def _earlier(first: Place, then: Place) -> bool:
     statement, target = first.statement, then.statement
     if statement is None or target is None:
         return False
-    outer = set(_ancestors(file, target))
+    outer = set(file.outward(target, *FUNCTIONS))
     current: ast.stmt = statement
     while True:
         suite = suite_of(file, current)
@@ -227,25 +224,6 @@ def _transparent(parent: ast.AST | None, child: ast.AST) -> bool:
         # the run has seen what it goes through; that it may be empty is not what such loops are written for
         return not any(isinstance(n, (ast.If, ast.Continue, ast.Break, ast.Try)) for n in walking.walk(parent))
     return False
-
-
-def suite_of(file: ParsedFile, statement: _Node) -> list[_Node]:
-    """The list of statements that ``statement`` stands in."""
-    parent = file.parent(statement)
-    for name in ("body", "orelse", "finalbody"):
-        suite = getattr(parent, name, None)
-        if isinstance(suite, list) and any(s is statement for s in suite):
-            return suite
-    return [statement]
-
-
-def _ancestors(file: ParsedFile, node: ast.AST) -> Iterator[ast.AST]:
-    parent = file.parent(node)
-    while parent is not None:
-        yield parent
-        if isinstance(parent, FUNCTIONS):
-            return
-        parent = file.parent(parent)
 
 
 def holds(expression: ast.expr, frame: Frame, node: Node) -> bool:

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from codemods.graph.model.nodes import Place
 from codemods.graph.model.program import ParsedFile
+from codemods.proofs.syntax import DEFINITIONS
 from codemods.source.options import Options
 from codemods.terms.findings import Finding, TrailStep
 from codemods.terms.spans import Span
@@ -76,7 +78,11 @@ class Site:
     @property
     def trail(self) -> tuple[TrailStep, ...]:
         """The steps of the fact ``trail``, each once."""
-        return tuple(dict.fromkeys(TrailStep(*step) for step in self.facts.get("trail", ())))
+        return trail_of(self.facts.get("trail", ()))
+
+    def all(self, name: str) -> list[Any]:
+        """What the fact of that name lists in all observations, each once."""
+        return list(dict.fromkeys(one for o in self.observations for one in o.facts.get(name) or ()))
 
     def any(self, name: str) -> bool:
         """Whether any observation has a true fact of that name."""
@@ -100,6 +106,23 @@ def sites(observations: Iterable[Observation], kind: enum.Enum | None = None) ->
         if observation.kind is kind:
             gathered[(observation.path, observation.span)].append(observation)
     return [Site(path, span, tuple(found)) for (path, span), found in sorted(gathered.items())]
+
+
+def trail_of(steps: Iterable[tuple[str, int, str]]) -> tuple[TrailStep, ...]:
+    """A trail of what observations remember as plain data, each step once."""
+    return tuple(dict.fromkeys(TrailStep(*step) for step in steps))
+
+
+Link = tuple[str, Span | None, Span]
+"""Where code runs, as plain data: the path, the function (None: at the top level, or in a lambda), the statement."""
+
+
+def link_of(place: Place) -> Link | None:
+    """The link of a place; None if it stands in no statement."""
+    file, function = place.frame.file, place.frame.definition
+    if place.statement is None:
+        return None
+    return file.path, file.span(function) if isinstance(function, DEFINITIONS) else None, file.span(place.statement)
 
 
 def station(at: tuple[str, int], note: str) -> TrailStep:

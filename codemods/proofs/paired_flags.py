@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import ast
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 
-from codemods.graph.model.nodes import Walk
+from codemods.graph.model.kinds import NodeKind
+from codemods.graph.model.nodes import Node, Walk
+from codemods.graph.model.trace import Trace
 from codemods.proofs.observations import Decision, Site
 from codemods.terms.edits import DropArgument, Edit
 from codemods.terms.findings import Finding, Promise, TrailStep
@@ -33,10 +36,21 @@ def flags(walks: list[Walk]) -> list[Flag]:
     return found
 
 
+def superfluous(trace: Trace, walk: Walk, gone: Container[Node] = (), *, besides: ast.Call | None = None) -> list[Flag]:
+    """The flag of ``walk``, where it only keeps what is ``gone`` for later walks; those at the call ``besides`` do not
+    count, as they go as well."""
+    needed = any(
+        before.call is walk.call and node.kind not in (NodeKind.PHI, NodeKind.PART) and node not in gone
+        for later in trace.walks
+        if besides is None or later.call is not besides
+        for node, before in later.again
+    )
+    return flags([walk]) if walk.retains is True and not needed else []
+
+
 def mended(promise: Promise, site: Site) -> tuple[Late, ...]:
     """What a ``repair`` fixes, from the fact ``late`` of the observations."""
-    found = (pair for o in site.observations for pair in o.facts.get("late", ()))
-    return tuple(dict.fromkeys(found)) if promise is Promise.REPAIR else ()
+    return tuple(site.all("late")) if promise is Promise.REPAIR else ()
 
 
 def paired(

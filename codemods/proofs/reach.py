@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
-from codemods.graph.model.facts.layers import (
-    MODULES_WITH_PARAMETERS,
-)
+from codemods.graph.model.facts.layers import MODULES_WITH_PARAMETERS
 from codemods.graph.model.facts.libraries import KEEPING_NOTHING, MODEL_LIBRARIES
 from codemods.graph.model.facts.memory import TURNED
 from codemods.graph.model.facts.operations import FOLDING
@@ -38,18 +36,21 @@ def reached_surely(walk: Walk, nodes: Iterable[Node]) -> set[int]:
     return {key for key, bit in bits.items() if reached & bit}
 
 
-def through_phi(*nodes: Node) -> Iterator[Node]:
-    """Nodes, and for those that are one of several all of these; each once, for many ways may lead to one."""
-    seen: set[int] = set()
-    stack = [*reversed(nodes)]
+def spread(nodes: Iterable[Node], onward: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:
+    """Nodes and all that ``onward`` leads to from them; each once, for many ways may lead to one."""
+    seen: set[Node] = set()
+    stack = [*nodes][::-1]
     while stack:
         node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        yield node
-        if node.kind is NodeKind.PHI:
-            stack += reversed(node.parents)
+        if node not in seen:
+            seen.add(node)
+            yield node
+            stack += [*onward(node)][::-1]
+
+
+def through_phi(*nodes: Node) -> Iterator[Node]:
+    """Nodes, and for those that are one of several all of these."""
+    return spread(nodes, lambda node: node.parents if node.kind is NodeKind.PHI else ())
 
 
 def reaches_one_of(walk: Walk, groups: list[list[Node]]) -> list[bool]:
@@ -142,16 +143,7 @@ def surely_attached(node: Node) -> bool:
 
 def reach(roots: Iterable[Node]) -> set[Node]:
     """The nodes that a backward from ``roots`` reaches, surely or on one of the paths that the code may take."""
-    found: set[Node] = set()
-    stack = list(roots)
-    while stack:
-        node = stack.pop()
-        if node in found:
-            continue
-        found.add(node)
-        if not opaque(node):
-            stack.extend(node.parents)
-    return found
+    return set(spread(roots, lambda node: () if opaque(node) else node.parents))
 
 
 class SurePaths:
@@ -176,38 +168,22 @@ class SurePaths:
         """The nodes that a walk through ``source`` surely comes to; none if ``source`` may be without a history."""
         if self._missing.get(source) and not source.certain:
             return set()
-        found: set[Node] = set()
-        stack = [source]
-        while stack:
-            node = stack.pop()
-            if node in found:
-                continue
-            found.add(node)
-            if not opaque(node):
-                there = [p for p in node.parents if not self._missing.get(p)]
-                # what is there has a history: where each part may be missing, one is not
-                stack.extend(there or node.parents)
-        return found
+
+        def surely(node: Node) -> Iterable[Node]:
+            # what is there has a history: where each part may be missing, one is not
+            there = [p for p in node.parents if not self._missing.get(p)]
+            return () if opaque(node) else there or node.parents
+
+        return set(spread([source], surely))
 
 
 def origins(node: Node, *, sure: bool = True) -> list[Node]:
     """The nodes that a value joined from several paths may be; if it must be ``sure``, empty where it is missing or
     detached on one of them."""
-    found: list[Node] = []
-    stack = [node]
-    seen: set[Node] = set()
-    while stack:
-        one = stack.pop()
-        if one in seen:
-            continue
-        seen.add(one)
-        if one.kind is not NodeKind.PHI:
-            found.append(one)
-        elif one.certain or not sure:
-            stack.extend(one.parents)
-        else:
-            return []
-    return found
+    found = list(through_phi(node))
+    if sure and any(one.kind is NodeKind.PHI and not one.certain for one in found):
+        return []
+    return [one for one in found if one.kind is not NodeKind.PHI]
 
 
 def weighted(node: Node) -> bool:

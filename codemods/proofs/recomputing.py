@@ -9,6 +9,7 @@ from codemods.graph.model.facts.gradients import CHECKPOINT, OF_CHECKPOINTS
 from codemods.graph.model.kinds import Marked
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
+from codemods.proofs.blocks import behind
 from codemods.source.walking import walk
 
 _QUESTIONS = frozenset((Marked.REQUIRES_GRAD_READ, Marked.GRAD_MODE_READ))
@@ -32,7 +33,7 @@ def _only_recomputes(question: ast.AST, file: ParsedFile, trace: Trace) -> bool:
     if isinstance(choice, ast.If) and not choice.orelse:
         if not isinstance(choice.body[-1], ast.Return):
             return False
-        other = _behind(file, choice)
+        other = behind(file, choice)
     same: bool = _spelled(one, trace) == _spelled(other, trace)
     return same
 
@@ -45,15 +46,6 @@ def _choice(file: ParsedFile, node: ast.AST) -> ast.If | ast.IfExp | None:
             return None
         inner, outer = outer, file.parent(outer)
     return outer if outer is not None and inner is outer.test else None
-
-
-def _behind(file: ParsedFile, statement: ast.stmt) -> list[ast.stmt]:
-    """The statements behind one in the same block."""
-    around = file.parent(statement)
-    for _, block in ast.iter_fields(around) if around is not None else ():
-        if isinstance(block, list) and statement in block:
-            return block[block.index(statement) + 1 :]
-    return []
 
 
 def _spelled(node: Any, trace: Trace) -> Any:

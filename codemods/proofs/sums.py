@@ -42,7 +42,7 @@ class Sum:
     def in_the_loop(self, place: Place) -> bool:
         """Whether something happened in one of the turns of the loop."""
         turns = self.place.loops[:-1]
-        at = next((p for p in place.chain() if p.frame is self.frame), None)
+        at = place.seen_from(self.frame)
         if at is None or at.loops[: len(turns)] != turns or len(at.loops) <= len(turns):
             return False
         return at.loops[len(turns)][0] is self.loop
@@ -115,7 +115,7 @@ def sums_through_calls(trace: Trace, walk: Walk) -> bool:
     at = walk.place
     depth = len(at.loops)
     for sum_ in trace.accumulations:
-        place = next((p for p in sum_.place.chain() if p.frame is at.frame), None)
+        place = sum_.place.seen_from(at.frame)
         if place is None or sum_.place.frame is at.frame or place.clock > at.clock or len(place.loops) <= depth:
             continue
         loop, turn = place.loops[depth]

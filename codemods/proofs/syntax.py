@@ -6,14 +6,52 @@ import ast
 import copy
 from collections.abc import Iterable, Iterator
 
+from codemods.graph.model.program import ParsedFile
+from codemods.source.walking import walk
+
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 FUNCTIONS = (*DEFINITIONS, ast.Lambda)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+RETURNING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
+"""What hands on to whoever called a function."""
+LEAVING = (*RETURNING, ast.Break, ast.Continue, ast.Raise)
+"""What goes on elsewhere than behind it."""
 
 
 def called(call: ast.Call) -> str:
     """The last name of the callee; empty where it has none."""
     return last_name(call.func)
+
+
+def method(node: ast.AST | None) -> str:
+    """The name of the method that a call calls; empty for anything else."""
+    return node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+
+
+def scope(file: ParsedFile, node: ast.AST) -> ast.AST:
+    """The function in which a node stands, or the whole file."""
+    return file.enclosing(node, *FUNCTIONS) or file.tree
+
+
+def names(code: ast.AST, context: type[ast.expr_context] = ast.Load) -> set[str]:
+    """The variables that code reads, or gives (``ast.Store``), or deletes (``ast.Del``)."""
+    return {n.id for n in walk(code) if isinstance(n, ast.Name) and isinstance(n.ctx, context)}
+
+
+def reads(code: ast.AST, name: str) -> list[ast.Name]:
+    """Where code reads a variable."""
+    return [n for n in walk(code) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+
+
+def bindings(code: ast.AST, name: str) -> list[ast.Name]:
+    """Where code gives or deletes a variable."""
+    return [n for n in walk(code) if isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load)]
+
+
+def true(node: ast.AST | None) -> bool:
+    """Whether it is the literal ``True``."""
+    return isinstance(node, ast.Constant) and node.value is True
 
 
 def last_name(node: ast.AST) -> str:

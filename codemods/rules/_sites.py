@@ -93,11 +93,6 @@ def written(file: ParsedFile, node: ast.expr) -> str:
     return ast.unparse(node) if "\n" in text or not text else text
 
 
-def scope(file: ParsedFile, node: ast.AST) -> ast.AST:
-    """The function in which a node stands, or the whole file."""
-    return file.enclosing(node, *FUNCTIONS) or file.tree
-
-
 def everywhere(trace: Trace) -> Iterator[tuple[ParsedFile, ast.AST]]:
     """All nodes of the files that ran, each with its file."""
     for file in {frame.file.path: frame.file for frame in trace.frames}.values():

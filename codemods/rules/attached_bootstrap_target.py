@@ -16,6 +16,7 @@ from codemods.graph.model.trace import Mark, Trace
 from codemods.proofs.blocks import meeting
 from codemods.proofs.marks import concerns, hooked, may_touch_gradients
 from codemods.proofs.observations import Observation
+from codemods.proofs.reach import spread
 from codemods.rules._sites import SiteRule
 from codemods.source import walking
 from codemods.terms.edits import Edit, WrapExpression
@@ -215,15 +216,14 @@ def _first(node: Node) -> Node:
 
 def _options(node: Node) -> Iterator[Node]:
     """What a node or an element of it may be, without what only gives it another shape."""
-    stack, seen = [node], {node}
-    while stack:
-        one = stack.pop()
-        if one.kind is NodeKind.PHI or (one.kind is NodeKind.OP and one.label in _SHAPES | _ELEMENTS and one.parents):
-            more = [p for p in one.parents if not p.leaf and p not in seen]
-            seen.update(more)
-            stack.extend(more)
-        else:
-            yield one
+
+    def only_shapes(one: Node) -> bool:
+        return one.kind is NodeKind.PHI or bool(
+            one.kind is NodeKind.OP and one.label in _SHAPES | _ELEMENTS and one.parents
+        )
+
+    found = spread([node], lambda one: [p for p in one.parents if not p.leaf] if only_shapes(one) else ())
+    return (one for one in found if not only_shapes(one))
 
 
 def _labels(node: Node) -> set[str]:

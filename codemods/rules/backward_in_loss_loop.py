@@ -17,7 +17,7 @@ from codemods.proofs.marks import backward_runs_code, tells_backwards_apart
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.proofs.paired_flags import mended
 from codemods.proofs.reach import reached_surely
-from codemods.proofs.syntax import FUNCTIONS, free_name, own_nodes
+from codemods.proofs.syntax import RETURNING, free_name, own_nodes, scope
 from codemods.rules.base import Rule
 from codemods.source import walking
 from codemods.terms.edits import DropArgument, Edit, InsertStatements, MoveStatement, RemoveStatement
@@ -74,7 +74,7 @@ class BackwardInLossLoop(Rule):
             if len(walks) < 2:
                 continue
             if not trace.complete:
-                yield self._note(walks[0], Shows.UNSURE, why="budget")
+                yield self._note(walks[0], Shows.UNSURE)
                 continue
             yield self._judge(trace, walks, order)
 
@@ -87,23 +87,14 @@ class BackwardInLossLoop(Rule):
         loop = _Loop(first.place)
         shared = _shared(first, second) if second.follows(first) else []
         before = [n for n in shared if n.certain and not loop.holds(n.place)]
-        if not _proven(first, second, before):
-            return self._note(first, Shows.NEEDED, why="the iterations share no graph from before the loop")
         sums = [a for a in trace.accumulations if loop.holds(a.place) and _sums(a, first)]
-        if not sums and any(loop.holds(n.place) for n in shared):
-            return self._note(first, Shows.NEEDED, why="a state is carried from iteration to iteration")
-        if sums and not all(isinstance(o, Const) for o in _starts(sums, loop)):
-            return self._note(first, Shows.NEEDED, why="the sum starts from an older value")
-        mine = {id(w) for w in walks}
-        if any(id(w) not in mine and loop.meets(w.place) for w in trace.walks):
-            return self._note(first, Shows.NEEDED, why="another backward in the loop")
-        if any(loop.meets(s.place) for s in trace.steps):
-            return self._note(first, Shows.NEEDED, why="an optimizer steps in the loop")
-        if backward_runs_code(trace) or any(tells_backwards_apart(m) and loop.meets(m.place) for m in trace.marks):
-            return self._note(first, Shows.NEEDED, why="gradients are read, cleared or changed")
+        # without a sum, what the iterations share of the loop is a state that they carry on
+        carried = not sums and any(loop.holds(n.place) for n in shared)
+        older = bool(sums) and not all(isinstance(o, Const) for o in _starts(sums, loop))
         last = max(order[id(w)] for w in walks)
-        if any(order[id(w)] > last for n in before for w in n.walks):
-            return self._note(first, Shows.NEEDED, why="the shared graph is walked again")
+        again = any(order[id(w)] > last for n in before for w in n.walks)
+        if carried or older or again or not _proven(first, second, before) or _told_apart(trace, walks, loop):
+            return self._note(first, Shows.NEEDED)
         layers = sum(n.kind is NodeKind.MODULE and loop.holds(n.place) for n in second.seen)
         produced = max(before, key=lambda n: n.birth).place
         return self._note(
@@ -175,13 +166,13 @@ class _Loop:
 
     def holds(self, place: Place) -> bool:
         """Whether something happened in the loop, also in a function called from it."""
-        at: Place | None = place
-        depth = len(self.outer)
-        while at is not None:
-            if at.frame is self.frame:
-                return len(at.loops) > depth and at.loops[:depth] == self.outer and at.loops[depth][0] is self.node
-            at = at.frame.call
-        return False
+        at, depth = place.seen_from(self.frame), len(self.outer)
+        return (
+            at is not None
+            and len(at.loops) > depth
+            and at.loops[:depth] == self.outer
+            and at.loops[depth][0] is self.node
+        )
 
     def meets(self, place: Place) -> bool:
         """Whether something happens between the turns, too: in a generator over whose values the loop goes."""
@@ -225,6 +216,13 @@ def _proven(first: Walk, second: Walk, shared: list[Node]) -> bool:
     return bool(reached_surely(first, shared) & reached_surely(second, shared))
 
 
+def _told_apart(trace: Trace, walks: list[Walk], loop: _Loop) -> bool:
+    """Whether something in a loop, or the backward itself, would notice that its backwards are one."""
+    between = [w.place for w in trace.walks if w not in walks] + [s.place for s in trace.steps]
+    between += [m.place for m in trace.marks if tells_backwards_apart(m)]
+    return backward_runs_code(trace) or any(map(loop.meets, between))
+
+
 def _sums(accumulation: Accumulation, walk: Walk) -> bool:
     """Whether it adds to what the walk back-propagates."""
     assert walk.call is not None
@@ -244,9 +242,7 @@ def _starts(sums: list[Accumulation], loop: _Loop) -> list[object]:
 
 def _movable(loop: ast.For) -> bool:
     """Whether what stands right after the loop runs however the loop ends."""
-    return not loop.orelse and not any(
-        isinstance(n, (ast.Return, ast.Yield, ast.YieldFrom, ast.Await)) for n in own_nodes(loop.body)
-    )
+    return not loop.orelse and not any(isinstance(n, RETURNING) for n in own_nodes(loop.body))
 
 
 class _Rewrite:
@@ -260,8 +256,7 @@ class _Rewrite:
         assert isinstance(statement.value.func, ast.Attribute)
         self.call = statement.value
         self.loss = statement.value.func.value
-        scope = file.enclosing(loop, *FUNCTIONS)
-        self.scope: ast.AST = scope if scope is not None else file.tree
+        self.scope = scope(file, loop)
         skips = any(isinstance(n, (ast.Continue, ast.Break)) for n in own_nodes(loop.body))
         self.runs = not skips and self._filled(loop.iter)
 
@@ -339,8 +334,8 @@ class _Rewrite:
                 bound.append(around.value if plain and isinstance(around, ast.Assign) else None)
             elif isinstance(node, ast.arg) and node.arg == name:
                 bound.append(None)
-            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name:
-                if node.attr in ("pop", "clear", "remove", "popleft"):
+            elif isinstance(node, ast.Attribute) and node.attr in ("pop", "clear", "remove", "popleft"):
+                if isinstance(node.value, ast.Name) and node.value.id == name:
                     return False
             elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Del):
                 return False

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from codemods.graph.model.nodes import Place
 from codemods.graph.model.trace import Forward, Ran, Trace
-from codemods.proofs.gradients import suite_of
+from codemods.proofs.blocks import suite_of
 from codemods.proofs.observations import Observation
 from codemods.proofs.syntax import LOOPS
 from codemods.rules._sites import SiteRule
@@ -75,7 +75,7 @@ class EmptyCache(SiteRule):
 
 def _within(place: Place, ran: Ran) -> bool:
     """Whether a place of the run lies in that one execution of a statement."""
-    at = next((at for at in place.chain() if at.frame is ran.frame), None)
+    at = place.seen_from(ran.frame)
     if at is None or at.statement is None or at.loops[: len(ran.loops)] != ran.loops:
         return False
     return at.statement is ran.statement or ran.statement in at.frame.file.outward(at.statement)

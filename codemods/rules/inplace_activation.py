@@ -12,7 +12,7 @@ from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Alteration, Trace
 from codemods.graph.model.values import Tensor
 from codemods.proofs.observations import Observation
-from codemods.proofs.reach import maybe_frozen, reached_surely, savers
+from codemods.proofs.reach import maybe_frozen, reached_surely, savers, spread
 from codemods.proofs.syntax import called
 from codemods.proofs.turns import in_one_turn
 from codemods.rules._sites import SiteRule
@@ -124,14 +124,14 @@ def _damage(change: Alteration) -> tuple[Node, Walk] | None:
 
 def _memory(node: Node, at: int) -> Iterator[Node]:
     """A tensor and its views up to a moment: a change of one is a change of all."""
-    stack = [node]
-    while stack:
-        one = stack.pop()
-        yield one
+
+    def views(one: Node) -> Iterator[Node]:
         for child in one.children:
             view = child.label in _VIEWS or (child.label == "getitem" and _basic(child))
             if view and child.kind is NodeKind.OP and child.birth <= at and child.parents[0] is one:
-                stack.append(child)
+                yield child
+
+    return spread([node], views)
 
 
 def _basic(element: Node) -> bool:

@@ -11,9 +11,10 @@ from codemods.graph.model.trace import Step, Trace
 from codemods.proofs.idle_steps import MAY_WALK, idle_steps
 from codemods.proofs.marks import concerns
 from codemods.proofs.observations import Observation
+from codemods.proofs.syntax import bindings, scope
 from codemods.proofs.turns import crossed
 from codemods.proofs.unseen import Way, leaves_sight
-from codemods.rules._sites import SiteRule, scope
+from codemods.rules._sites import SiteRule
 from codemods.source import walking
 from codemods.terms.edits import Edit, KeepPart, RemoveIdentity
 from codemods.terms.findings import Promise
@@ -94,17 +95,15 @@ def _is_set(leaf: Node) -> bool:
 
 def _vain_walk(trace: Trace, leaf: Node) -> Walk | None:
     """The one backward that ends at a leaf and nowhere else, if nobody looks at the leaf's gradient."""
-    if len(leaf.walks) != 1 or leaves_sight(leaf.descendants(), (Way.ESCAPED,)):
+    walk = leaf.walks[0] if len(leaf.walks) == 1 else None
+    if walk is None or walk.kind is not WalkKind.BACKWARD or not walk.roots:
         return None
-    walk = leaf.walks[0]
-    if walk.kind is not WalkKind.BACKWARD or not walk.roots or any(n.leaf and n is not leaf for n in walk.seen):
-        return None
-    if any(n.kind not in (NodeKind.OP, NodeKind.MODULE, NodeKind.LEAF) for n in walk.seen):
-        return None
-    if any(m.kind in _SEES_GRADIENT and concerns(m, {leaf}) for m in trace.marks):
-        return None
-    owned = [step.owned for step in trace.steps]
-    return None if any(own is None or own.more or leaf in own.leaves for own in owned) else walk
+    plain = (NodeKind.OP, NodeKind.MODULE, NodeKind.LEAF)
+    elsewhere = any((n.leaf and n is not leaf) or n.kind not in plain for n in walk.seen)
+    looked_at = any(m.kind in _SEES_GRADIENT and concerns(m, {leaf}) for m in trace.marks)
+    trained = any(s.owned is None or s.owned.more or leaf in s.owned.leaves for s in trace.steps)
+    hidden = leaves_sight(leaf.descendants(), (Way.ESCAPED,))
+    return None if elsewhere or looked_at or trained or hidden else walk
 
 
 def _missing(idle: list[tuple[Step, int]], leaf: Node, walk: Walk) -> tuple[Step | None, Node | None]:
@@ -130,9 +129,8 @@ def _taken_back(leaf: Node, lost: Node) -> list[Edit]:
     given = lost.place.statement
     if not isinstance(inner, ast.Name) or not isinstance(given, ast.Assign) or given.value is not lost.place.node:
         return []
-    own = {*walking.walk(given), statement, *([] if statement is None else walking.walk(statement))}
-    bound = (n for n in walking.walk(scope(file, made)) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
-    if not _gives(given, inner.id) or not own.issuperset(n for n in bound if n.id == inner.id):
+    own = {*walking.walk(given), *([] if statement is None else walking.walk(statement))}
+    if not _gives(given, inner.id) or not own.issuperset(bindings(scope(file, made), inner.id)):
         return []
     if isinstance(statement, ast.Assign) and statement.value is made and _gives(statement, inner.id):
         edits.append(RemoveIdentity(file.span(statement)))

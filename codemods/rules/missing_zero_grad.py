@@ -12,7 +12,7 @@ from codemods.graph.model.nodes import Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Step, Trace
 from codemods.graph.model.values import Optimizer, Parameters, options_of
-from codemods.proofs.gradients import suite_of
+from codemods.proofs.blocks import suite_of
 from codemods.proofs.marks import changes_gradients, clears, out_of_sight, touches_gradients
 from codemods.proofs.observations import Decision, Observation, Shows, sites
 from codemods.proofs.syntax import FUNCTIONS, LOOPS
@@ -153,7 +153,7 @@ def _contributing(trace: Trace, step: Step) -> list[Walk]:
 def _anchor(walk: Walk, step: Step) -> ast.stmt | None:
     """The statement with the backward in the suite of the step: one that is there whenever the step is."""
     frame, target = step.place.frame, step.place.statement
-    mine = next((p for p in walk.place.chain() if p.frame is frame), None)
+    mine = walk.place.seen_from(frame)
     if mine is None or mine.statement is None or target is None:
         return None
     suite = suite_of(frame.file, target)
@@ -206,7 +206,7 @@ def _inside(other: Mark | Step, step: Step) -> bool:
 def _other_branch(mark: Mark, step: Step) -> bool:
     """Whether it stands in another branch of an ``if`` than the step, so that the step goes without it."""
     frame = step.place.frame
-    mine = next((p for p in mark.place.chain() if p.frame is frame), None)
+    mine = mark.place.seen_from(frame)
     if mine is None or mine.statement is None or step.place.statement is None:
         return False
     here = dict(_branches(frame.file, step.place.statement))

@@ -24,7 +24,7 @@ from codemods.proofs.blocks import (
 from codemods.proofs.early_changes import late
 from codemods.proofs.marks import backward_runs_code, changes_gradients, clearings, clears, sees_each_backward
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
-from codemods.proofs.paired_flags import advised, flags, mended, paired, weakest
+from codemods.proofs.paired_flags import advised, mended, paired, superfluous, weakest
 from codemods.proofs.reach import reached_surely, reads_value
 from codemods.rules.base import Rule
 from codemods.terms.edits import Edit, MoveStatement, RemoveStatement
@@ -101,7 +101,7 @@ class RepeatedBackward(Rule):
             retained=pair.first.retains is True,
             raises=pair.raises(),
             late=late(pair.trace, pair.first, pair.second),
-            flags=pair.surplus(),
+            flags=superfluous(pair.trace, pair.first, besides=pair.second.call),
             **more,
         )
 
@@ -212,18 +212,6 @@ class _Pair:
         between = [s for s in self.trace.steps if self.first.place.clock < s.place.clock < self.second.place.clock]
         stepped = {id(leaf) for s in between if not s.unnoticed for leaf in s.leaves or ()}
         return any(id(n) in sure and _reads_one_of(n, stepped) for n in seen)
-
-    def surplus(self) -> list[Any]:
-        """The first walk's flag, if nothing but the second walk needs it."""
-        if self.first.retains is not True:
-            return []
-        for later in self.trace.walks:
-            if later.call is not self.second.call and any(
-                before.call is self.first.call and n.kind not in (NodeKind.PHI, NodeKind.PART)
-                for n, before in later.again
-            ):
-                return []
-        return list(flags([self.first]))
 
     def edits(self) -> tuple[Edit, ...]:
         first = self.file.span(self.suite[self.i])

@@ -13,8 +13,8 @@ from codemods.graph.model.trace import Ran, Trace
 from codemods.proofs.bindings import bound_around
 from codemods.proofs.observations import Observation
 from codemods.proofs.reach import through_phi
-from codemods.proofs.syntax import FUNCTIONS, LOOPS
-from codemods.rules._sites import SiteRule, scope, under, written
+from codemods.proofs.syntax import COMPREHENSIONS, FUNCTIONS, LOOPS, bindings, method, reads, scope
+from codemods.rules._sites import SiteRule, under, written
 from codemods.source.walking import walk
 from codemods.terms.edits import Edit, InsertStatements, RemoveStatement
 from codemods.terms.findings import Promise
@@ -71,11 +71,11 @@ class ResultDropped(SiteRule):
         seen: set[ast.Call] = set()
         for ran in trace.ran:
             call = ran.statement.value if isinstance(ran.statement, ast.Expr) else None
-            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call in seen:
+            if method(call) not in _PURE or call in seen:
                 continue
+            assert isinstance(call, ast.Call)
+            assert isinstance(call.func, ast.Attribute)
             seen.add(call)
-            if call.func.attr not in _PURE:
-                continue
             file, seen_to_be = ran.frame.file, trace.called.get(call) == f"torch.Tensor.{call.func.attr}"
             if (
                 not trace.complete
@@ -104,28 +104,16 @@ def _compared(trace: Trace, ran: Ran, call: ast.Call) -> bool:
     tensor, file = call.func.value, ran.frame.file
     if not isinstance(tensor, ast.Name):
         return False
-    uses = [
-        node.place.node
-        for node in trace.nodes
-        if node.place.frame is ran.frame
-        and (
-            (node.kind is NodeKind.MODULE and node.operation in LOSS_MODULES)
-            or (node.kind is NodeKind.OP and node.operation in _LOSSES)
-        )
-    ]
+    losses = {NodeKind.MODULE: LOSS_MODULES, NodeKind.OP: _LOSSES}
+    made = [n for n in trace.nodes if n.place.frame is ran.frame and n.operation in losses.get(n.kind, ())]
     lines = [
         use.lineno
-        for use in uses
+        for use in (node.place.node for node in made)
         if isinstance(use, ast.Call) and any(isinstance(arg, ast.Name) and arg.id == tensor.id for arg in use.args)
     ]
     last = min((line for line in lines if line > call.lineno), default=0)
-    return last > 0 and not any(
-        isinstance(node, ast.Name)
-        and node.id == tensor.id
-        and not isinstance(node.ctx, ast.Load)
-        and call.lineno <= node.lineno <= last
-        for node in walk(scope(file, call))
-    )
+    given = bindings(scope(file, call), tensor.id)
+    return last > 0 and not any(call.lineno <= node.lineno <= last for node in given)
 
 
 def _of_a_leaf(trace: Trace, file: ParsedFile, call: ast.Call) -> bool:
@@ -148,11 +136,7 @@ def _cuts(trace: Trace, file: ParsedFile, statement: ast.stmt, name: str) -> boo
             continue
         if not any(trace.called.get(item.context_expr) in GRAD_OFF | GRAD_SWITCH for item in block.items):
             continue
-        inside = set(walk(block))
-        return any(
-            isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load) and node not in inside
-            for node in walk(scope(file, statement))
-        )
+        return not set(walk(block)).issuperset(reads(scope(file, statement), name))
     return False
 
 
@@ -181,7 +165,7 @@ def _read_later(file: ParsedFile, statement: ast.stmt, tensor: ast.expr) -> bool
     if not isinstance(inner, ast.Name):
         return False
     text, own = ast.unparse(tensor), set(walk(statement))
-    reads = [
+    read = [
         node
         for node in walk(scope(file, statement))
         if isinstance(node, (ast.Name, ast.Attribute))
@@ -189,32 +173,32 @@ def _read_later(file: ParsedFile, statement: ast.stmt, tensor: ast.expr) -> bool
         and ast.unparse(node) == text
         and node not in own
     ]
-    if any(node.lineno > (statement.end_lineno or statement.lineno) for node in reads):
+    if any(node.lineno > (statement.end_lineno or statement.lineno) for node in read):
         return True
     loop = next((outer for outer in file.outward(statement, *FUNCTIONS) if isinstance(outer, LOOPS)), None)
-    return loop is not None and _read_next_turn(file, loop, statement, inner.id, reads)
+    return loop is not None and _read_next_turn(file, loop, statement, inner.id, read)
 
 
 def _read_next_turn(
-    file: ParsedFile, loop: ast.AST, statement: ast.stmt, name: str, reads: list[ast.Name | ast.Attribute]
+    file: ParsedFile, loop: ast.AST, statement: ast.stmt, name: str, read: list[ast.Name | ast.Attribute]
 ) -> bool:
     """Whether the next turn of a loop reads what this one leaves: before it is given anything else, if it ever is."""
     again = set(walk(loop)) - ({*walk(loop.iter)} if isinstance(loop, (ast.For, ast.AsyncFor)) else set())
-    reads = [node for node in reads if node in again]
-    given = [n for n in again if isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load)]
+    later = [node for node in read if node in again]
+    given = [node for node in bindings(loop, name) if node in again]
     if not given:
-        return bool(reads)
+        return bool(later)
     around = file.enclosing(loop, *_APART)
     if any(_at(node) > _at(statement) or file.enclosing(node, *_APART) is not around for node in given):
         return False
     return any(
-        file.enclosing(read, *_APART) is around
-        and all(_at(read) < _at(node) or _of_its_value(file, read, node) for node in given)
-        for read in reads
+        file.enclosing(one, *_APART) is around
+        and all(_at(one) < _at(node) or _of_its_value(file, one, node) for node in given)
+        for one in later
     )
 
 
-_APART = (*FUNCTIONS, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_APART = (*FUNCTIONS, ast.ClassDef, *COMPREHENSIONS)
 """What has variables of its own, or runs at another time than its text."""
 
 

@@ -12,7 +12,7 @@ from codemods.graph.model.trace import Storing, Trace
 from codemods.graph.model.values import Function, Sequence, Tensor
 from codemods.proofs.observations import Observation
 from codemods.proofs.reach import surely_attached
-from codemods.proofs.syntax import is_own, own_nodes
+from codemods.proofs.syntax import bindings, is_own, own_nodes
 from codemods.rules._sites import SiteRule
 from codemods.source.walking import walk
 from codemods.terms.edits import WrapExpression
@@ -91,11 +91,8 @@ def _is_the_loss(storing: Storing, step: Frame) -> bool:
         return False
     own = list(own_nodes(getattr(definition, "body", ())))
     returned = [_loss_of(node.value) for node in own if isinstance(node, ast.Return)]
-    again = any(
-        isinstance(node, ast.Name) and node.id == kept.id and not isinstance(node.ctx, ast.Load)
-        for node in own
-        if getattr(node, "lineno", 0) >= kept.lineno
-    )
+    given = bindings(definition, kept.id) if definition is not None else []
+    again = any(node.lineno >= kept.lineno and node in own for node in given)
     by_hand = any(
         isinstance(node, ast.Attribute) and node.attr in ("automatic_optimization", "manual_backward")
         for info in cls.mro()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.facts.saved import SAVES_NOTHING, SUMS
 from codemods.graph.model.kinds import Escape, Marked, NodeKind, UnseenKind, UseKind, WalkKind
-from codemods.graph.model.nodes import Frame, Node, Place, Unseen, Walk, all_ancestors, all_descendants
+from codemods.graph.model.nodes import Node, Unseen, Walk, all_ancestors, all_descendants
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Instance
 from codemods.proofs.early_changes import changes_of, refused
@@ -15,6 +15,7 @@ from codemods.proofs.handed_flags import Flag, flag_of
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.proofs.outside import Outside
 from codemods.proofs.reach import library_model
+from codemods.proofs.syntax import method
 from codemods.proofs.unseen import Way, WayOut, computes, ways_out
 from codemods.rules.base import Rule
 from codemods.terms.edits import DropArgument, Edit, ReplaceExpression
@@ -165,30 +166,25 @@ class _Judge:
         self.hooked = any(mark.kind is Marked.MODULE_HOOK for mark in trace.marks)
 
     def judge(self, index: int, walk: Walk) -> tuple[Shows, str]:
-        """``fault`` (surplus), ``needed``, ``advice`` or ``unsure``, and why."""
+        """``fault`` (surplus), ``needed``, ``advice`` or ``unsure``; what an advice says of it."""
         graph = [n for n in walk.seen if n.kind not in _KINDS]
         orphans = [n for n in graph if _orphan(n)]
         if not graph or (orphans and not self._made_for_it(index, walk, orphans)):
-            return Shows.UNSURE, "the loss comes from code that cannot be seen"
-        function = walk.call.func if walk.call is not None else None
-        if walk.kind is WalkKind.BACKWARD and isinstance(function, ast.Attribute) and function.attr not in _WRAPPERS:
-            return Shows.UNSURE, "an unseen wrapper takes the flag"
+            return Shows.UNSURE, ""
+        if walk.kind is WalkKind.BACKWARD and method(walk.call) not in ("", *_WRAPPERS):
+            # what an unseen wrapper does with the flag nobody knows
+            return Shows.UNSURE, ""
         kept = [node for node in walk.seen if not (node.leaf or _frees_nothing(node))]
         # a graph of the module's top level may have been walked in another run
         if any(self.order.get(id(other), -1) > index for node in kept for other in node.walks):
-            return Shows.NEEDED, "walked again"
-        exposed = any(id(node) in self.exposed for node in kept)
-        if exposed and not self._returned_too_late(walk, kept):
-            return Shows.UNSURE, "it reaches code that cannot be seen"
-        if any(first < n.birth < last for n in graph for first, last in self.trace.shared_weights):
-            return Shows.UNSURE, "forwards share what parametrizations compute"
-        why, later_call = self._frames(walk, graph)
-        if why:
-            return Shows.UNSURE, why
-        made = {key for key, unseen in self.sources[index].items() if unseen.kind is UnseenKind.CALL}
-        later = enumerate(self.trace.walks[index + 1 :], index + 1)
-        if made and any(_comes_from_unseen(w) and not made.isdisjoint(self.sources[i]) for i, w in later):
-            return Shows.UNSURE, "gradients are computed for the result of an unseen call that both losses share"
+            return Shows.NEEDED, ""
+        exposed, again = any(id(node) in self.exposed for node in kept), self._called_again(walk, graph)
+        if again is None or (exposed and not self._returned_too_late(walk, kept)):
+            return Shows.UNSURE, ""
+        # forwards share what parametrizations compute
+        shared = any(first < n.birth < last for n in graph for first, last in self.trace.shared_weights)
+        if shared or self._shares_unseen(index):
+            return Shows.UNSURE, ""
         if orphans:
             return Shows.ADVICE, "the loss comes from code that cannot be seen"
         if any(later > index for later in self.blind):
@@ -198,7 +194,7 @@ class _Judge:
         if self.hooked:
             return Shows.ADVICE, "hooks of modules may keep activations"
         shows, doubt = self._doubts(walk, graph, index)
-        if shows is Shows.FAULT and (exposed or later_call):
+        if shows is Shows.FAULT and (exposed or again):
             return Shows.ADVICE, "callers that cannot be seen may come to its graph, after the step"
         return shows, doubt
 
@@ -218,24 +214,28 @@ class _Judge:
         later = [self.trace.walks[i] for i in self.blind if i > index]
         return made and all(other.place.node is walk.place.node for other in later)
 
-    def _frames(self, walk: Walk, graph: list[Node]) -> tuple[str, bool]:
-        """Who may call the code around the walk again, without building the whole graph anew; and whether they most
-        likely cannot, because the code also changes what a second backward needs."""
+    def _shares_unseen(self, index: int) -> bool:
+        """Whether a later walk takes gradients of what an unseen call made, of which this loss is computed too."""
+        made = {key for key, unseen in self.sources[index].items() if unseen.kind is UnseenKind.CALL}
+        later = enumerate(self.trace.walks[index + 1 :], index + 1)
+        return any(_comes_from_unseen(walk) and not made.isdisjoint(self.sources[i]) for i, walk in later if made)
+
+    def _called_again(self, walk: Walk, graph: list[Node]) -> bool | None:
+        """Whether callers that cannot be seen may call the code around the walk again without building the whole graph
+        anew, but most likely do not, because the code also changes what a second backward needs; None if they may."""
         kept = [n for n in graph if not _frees_nothing(n)]
         oldest = min((n.birth for n in kept), default=walk.place.clock)
         late = False
-        place: Place | None = walk.place
-        while place is not None:
-            frame: Frame = place.frame
+        for frame in walk.place.frame.outward():
             owner = frame.function.cls if frame.function is not None else None
             if owner is not None and owner.family == "function":
-                return "it is the backward of an autograd.Function", False
+                # torch calls the backward of an autograd.Function
+                return None
             if (frame.root or frame.handed) and oldest < frame.birth:
                 late = refused([n for n in kept if n.birth < frame.birth], walk.place, self.changes)
                 if not late:
-                    return "unseen code may call this again over the same graph", False
-            place = frame.call
-        return "", late
+                    return None
+        return late
 
     def _doubts(self, walk: Walk, graph: list[Node], index: int) -> tuple[Shows, str]:
         for node in graph:

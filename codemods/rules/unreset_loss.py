@@ -6,14 +6,14 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.kinds import NodeKind, WalkKind
-from codemods.graph.model.nodes import Node, Walk
+from codemods.graph.model.nodes import Node, Walk, all_ancestors
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Accumulation, Trace
 from codemods.graph.model.values import nodes_of
 from codemods.proofs.blocks import parting, stepped_between, suites_around
 from codemods.proofs.early_changes import late
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
-from codemods.proofs.paired_flags import advised, flags, mended, paired, weakest
+from codemods.proofs.paired_flags import advised, mended, paired, superfluous, weakest
 from codemods.proofs.reach import reached_surely, reads_value
 from codemods.proofs.syntax import FUNCTIONS, free_name
 from codemods.rules.base import Rule
@@ -102,7 +102,7 @@ class UnresetLoss(Rule):
             freed=(walk.place.path, walk.place.line),
             retained=walk.retains is True,
             late=late(trace, earlier, walk),
-            flags=flags([walk]) if walk.retains is True and _only_for(trace, walk, second) else [],
+            flags=superfluous(trace, walk, set(all_ancestors(nodes_of(second.old))), besides=walk.call),
         )
 
     # deciding
@@ -188,17 +188,6 @@ def _promise(trace: Trace, earlier: Walk, walk: Walk) -> Promise | None:
     stepped = {id(leaf) for s in steps if not s.unnoticed for leaf in s.leaves or ()}
     raises = any(p.leaf and id(p) in stepped and reads_value(n, p) for n in again for p in n.parents)
     return Promise.REPAIR if raises else Promise.BEHAVIOUR
-
-
-def _only_for(trace: Trace, walk: Walk, sum_: Accumulation) -> bool:
-    """Whether the flag of a walk keeps nothing alive but what the sum carries into later steps."""
-    carried = {id(n) for old in nodes_of(sum_.old) for n in old.ancestors()}
-    later = [w for w in trace.walks if w.call is not walk.call]
-    return not any(
-        before.call is walk.call and node.kind not in (NodeKind.PHI, NodeKind.PART) and id(node) not in carried
-        for other in later
-        for node, before in other.again
-    )
 
 
 # the rewrite

@@ -124,6 +124,10 @@ class Place:
             places.append(call)
         return places
 
+    def seen_from(self, frame: Frame) -> Place | None:
+        """This place as a frame sees it: where the frame is, or the call in it that led here; None if neither is."""
+        return next((place for place in self.chain() if place.frame is frame), None)
+
 
 class Use(NamedTuple):
     """One reading of a value: ``name`` is the method, attribute or function.

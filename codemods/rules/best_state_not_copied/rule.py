@@ -13,11 +13,12 @@ from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Ran, Step, Trace
 from codemods.graph.model.values import Instance, Module, Optimizer
 from codemods.proofs.bindings import bound_around, bound_at
+from codemods.proofs.blocks import suites_around
 from codemods.proofs.observations import Observation, Shows
 from codemods.proofs.paths import comes_after, comes_before
-from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, own_nodes
+from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, LOOPS, method, own_nodes, scope
 from codemods.proofs.turns import in_some_turns, loops_around
-from codemods.rules._sites import SiteRule, everywhere, scope, under
+from codemods.rules._sites import SiteRule, everywhere, under
 from codemods.rules.best_state_not_copied.states import (
     MOVING,
     Taken,
@@ -249,27 +250,21 @@ def _in_attribute(trace: Trace, name: str) -> list[Taken]:
             known.add(node.left)
         if isinstance(node, ast.If | ast.IfExp | ast.While):
             known.add(node.test)
-        if isinstance(node, ast.Call) and (_loads(node) or trace.called.get(node) == "torch.save"):
+        if isinstance(node, ast.Call) and (method(node) == "load_state_dict" or trace.called.get(node) == "torch.save"):
             known.update(node.args)
     return found if known.issuperset(seen) else []
 
 
-def _loads(node: ast.Call) -> bool:
-    return isinstance(node.func, ast.Attribute) and node.func.attr == "load_state_dict"
-
-
 def _leaves(file: ParsedFile, taken: ast.stmt) -> bool:
     """Whether the loop or the function ends right after it."""
-    inner: ast.AST = taken
-    while (outer := file.parent(inner)) is not None and not isinstance(outer, FUNCTIONS):
-        for suite in (getattr(outer, field, None) for field in ("body", "orelse", "finalbody")):
-            if isinstance(suite, list) and inner in suite:
-                rest = suite[suite.index(inner) + 1 :]
-                if any(isinstance(s, (ast.Break, ast.Return, ast.Raise)) for s in rest):
-                    return True
-        if isinstance(outer, (ast.For, ast.While, ast.AsyncFor)):
+    for suite, index in suites_around(file, taken):
+        holder = file.parent(suite[index])
+        if isinstance(holder, FUNCTIONS):
             return False
-        inner = outer
+        if any(isinstance(s, (ast.Break, ast.Return, ast.Raise)) for s in suite[index + 1 :]):
+            return True
+        if isinstance(holder, LOOPS):
+            return False
     return False
 
 
@@ -318,13 +313,8 @@ def _trained(trace: Trace, load: Mark, taken: ast.stmt, states: list[ast.stmt]) 
 def _of_the_same(trace: Trace, load: Mark, ran: Ran) -> bool:
     """Whether the state that ``ran`` took is of the parameters that ``load`` loads, which stayed where they were."""
     leaves = set(load.of or ())
-    moved = any(
-        isinstance(call := getattr(other.statement, "value", None), ast.Call)
-        and isinstance(call.func, ast.Attribute)
-        and call.func.attr in MOVING
-        for other in trace.ran
-        if ran.last <= other.first < load.place.clock
-    )
+    between = (other.statement for other in trace.ran if ran.last <= other.first < load.place.clock)
+    moved = any(method(getattr(other, "value", None)) in MOVING for other in between)
     return not moved and any(
         mark.kind is Marked.STATE_TAKEN
         and mark.exact

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
-from codemods.rules._sites import scope
+from codemods.proofs.syntax import reads, scope
 from codemods.source.walking import walk
 
 MOVING = frozenset(["to", "cuda", "cpu", "half", "float", "double", "bfloat16", "type", "to_empty", "apply"])
@@ -26,8 +26,9 @@ class Taken(NamedTuple):
 
 def plain(value: ast.expr) -> ast.expr:
     """Without a ``.copy()``, which copies the dict and not the tensors."""
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "copy":
-        return value.func.value
+    match value:
+        case ast.Call(func=ast.Attribute(value=copied, attr="copy")):
+            return copied
     return value
 
 
@@ -113,9 +114,7 @@ def changed(file: ParsedFile, around: ast.AST, name: str, model: str) -> bool:
 
 def handed_on(trace: Trace, file: ParsedFile, load: ast.AST, name: str) -> bool:
     """Whether anything is done with a dict but to save and to test it, and to read what is under its keys."""
-    for node in walk(scope(file, load)):
-        if not isinstance(node, ast.Name) or node.id != name or not isinstance(node.ctx, ast.Load):
-            continue
+    for node in reads(scope(file, load), name):
         match user := file.parent(node):
             case ast.Call() if trace.called.get(user) == "torch.save":
                 pass

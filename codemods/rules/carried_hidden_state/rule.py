@@ -170,8 +170,7 @@ class CarriedHiddenState(Rule):
         for site in states:
             if all(place in cut for o in site.observations for place in o.facts["states"]):
                 # a flag that keeps several states alive goes with all of them
-                joint = [flag for o in site.observations for flag in o.facts["joint"]]
-                found[(site.path, site.span)] = list(self._cut(site, decision, joint))
+                found[(site.path, site.span)] = list(self._cut(site, decision, site.all("joint")))
         for site in sites(observations, _Site.SOMETIMES):
             if (site.path, site.span) not in found:
                 found[(site.path, site.span)] = [self._sometimes_cut(site)]
@@ -198,8 +197,7 @@ class CarriedHiddenState(Rule):
             f"{facts['name']} {facts['goes']} into the next step with the graph of this one{freed} unless the model, "
             "whose code cannot be seen, cuts it"
         )
-        edits = dict.fromkeys(edit for o in site.observations for edit in o.facts["cut"])
-        return self.finding(site, message, "detach it where the step ends", edits, likely=facts["promise"])
+        return self.finding(site, message, "detach it where the step ends", site.all("cut"), likely=facts["promise"])
 
     def _mended(self, site: Site) -> Finding:
         name = site.facts["name"]
@@ -219,14 +217,10 @@ class CarriedHiddenState(Rule):
         again = any(f["continues"] for f in found)
         fresh = [f["fresh"] for f in found]
         reinit = all(fresh) and (style == "reinit" or (style == "auto" and not again))
-        edits: list[tuple[str, Edit]] = []
-        for facts in found:
-            for edit in facts["fresh"] if reinit else facts["cut"] or ():
-                if edit not in edits:
-                    edits.append(edit)
+        edits: list[tuple[str, Edit]] = site.all("fresh" if reinit else "cut")
         promise = max((f["promise"] for f in found), key=lambda p: p.rank)
         facts = found[0]
-        dropped = list(dict.fromkeys([*(flag for f in found for flag in f["flags"]), *joint]))
+        dropped = list(dict.fromkeys([*site.all("flags"), *joint]))
         name, goes = facts["name"], facts["goes"]
         if facts["retained"]:
             message = (
@@ -246,7 +240,7 @@ class CarriedHiddenState(Rule):
             return
         yield from paired(
             self.name, site, decision, promise, message, remedy, site.trail, edits, dropped,
-            mends=tuple(dict.fromkeys(pair for f in found for pair in f["late"])),
+            mends=tuple(site.all("late")),
         )  # fmt: skip
 
 
@@ -273,4 +267,4 @@ RULE = CarriedHiddenState
 
 def _window(carry: Carry) -> int:
     """The line of the backward that comes to a carried graph in some turns only; 0 where it does in all."""
-    return carry.walk.place.line if carry.walk is not None and carry.walked_in_some_turns else 0
+    return carry.walk.place.line if carry.walked_in_some_turns else 0

@@ -9,7 +9,7 @@ from codemods.graph.model.nodes import Node, all_descendants
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Forward, Trace
 from codemods.graph.model.walks import walks
-from codemods.proofs.gradients import suite_of
+from codemods.proofs.blocks import suite_of
 from codemods.proofs.syntax import DEFINITIONS, LOOPS, last_name, suspends
 from codemods.proofs.unseen import Way, leaves_sight
 from codemods.rules._sites import written

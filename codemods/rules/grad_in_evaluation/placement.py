@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from codemods.graph.model.program import ParsedFile
-from codemods.proofs.gradients import suite_of
-from codemods.proofs.observations import Decision, Observation, Site, sites
+from codemods.proofs.blocks import suite_of
+from codemods.proofs.observations import Decision, Link, Observation, Site, sites
 from codemods.proofs.syntax import DEFINITIONS, LOOPS, suspends
 from codemods.rules.base import Rule
 from codemods.rules.grad_in_evaluation.blocks import (
@@ -36,7 +36,7 @@ from codemods.terms.edits import AddDecorator, Edit, WrapBlock
 from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.spans import Span
 
-_Chain = tuple[tuple[str, Span | None, Span], ...]
+_Chain = tuple[Link, ...]
 Region = tuple[str, Span, Span]
 """A file, and the first and the last statement in it of what a finding is about."""
 

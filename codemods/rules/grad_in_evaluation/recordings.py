@@ -20,7 +20,7 @@ from codemods.graph.model.values import Instance, Module, Optimizer, Parameters,
 from codemods.proofs.idle_steps import meant_for_idle_steps
 from codemods.proofs.marks import clearings
 from codemods.proofs.observations import Shows
-from codemods.proofs.reach import folds
+from codemods.proofs.reach import folds, spread
 from codemods.proofs.recomputing import recomputing
 from codemods.proofs.syntax import DEFINITIONS
 from codemods.proofs.unseen import Way, leaves_sight, ways_out
@@ -28,19 +28,12 @@ from codemods.rules.grad_in_evaluation.presumed import made_unseen, presumed_for
 from codemods.source.walking import children
 from codemods.terms.words import words
 
-_NEED_GRADIENTS = {
-    Marked.REQUIRES_GRAD: "an input asks for gradients",
-    Marked.GRADIENT_READ: ".grad is read",
-    Marked.HOOK: "a gradient hook is registered",
-    Marked.MODULE_HOOK: "a hook is registered",
-    Marked.ENABLE_GRAD: "gradients are enabled inside",
-    Marked.SET_GRAD_ENABLED: "gradients are enabled inside",
-    Marked.FUNCTIONAL_GRADIENT: "a functional gradient is taken",
-    Marked.GRAPH_READ: "the graph itself is read",
-    Marked.REQUIRES_GRAD_READ: "the code branches on requires_grad",
-    Marked.GRADIENTS_CHANGED: "gradients are changed",
-    Marked.GRAD_MODE_READ: "the code asks whether gradients are enabled",
-}
+_NEED_GRADIENTS = frozenset((
+    Marked.REQUIRES_GRAD, Marked.GRADIENT_READ, Marked.HOOK, Marked.MODULE_HOOK, Marked.ENABLE_GRAD,
+    Marked.SET_GRAD_ENABLED, Marked.FUNCTIONAL_GRADIENT, Marked.GRAPH_READ, Marked.REQUIRES_GRAD_READ,
+    Marked.GRADIENTS_CHANGED, Marked.GRAD_MODE_READ,
+))  # fmt: skip
+"""What code asks for, takes or looks at that is not there without a graph."""
 
 _NOT_LOOKING = words(
     "size dim numel nelement type get_device new new_zeros new_ones new_tensor new_full new_empty register_hook "
@@ -112,16 +105,10 @@ class Recordings:
         self._steps = sorted(s.place.clock for s in trace.steps)
         self._caught = sorted(m.place.clock for m in trace.marks if m.kind is Marked.ERROR_CAUGHT)
         needing = [m for m in trace.marks if m.kind in _NEED_GRADIENTS and m.place.node not in idle]
-        self._marks = sorted((m.place.clock, _NEED_GRADIENTS[m.kind]) for m in needing)
-        origins = [
-            origin
-            for walk in trace.walks
-            if walk.kind is WalkKind.BACKWARD
-            for node in walk.seen
-            for origin in node.shadow
-            if isinstance(origin, Node)
-        ]
-        self._taught = {id(node) for node in all_ancestors(origins)}
+        self._marks = sorted(m.place.clock for m in needing)
+        losses = (node for walk in trace.walks if walk.kind is WalkKind.BACKWARD for node in walk.seen)
+        detached = (origin for node in losses for origin in node.shadow if isinstance(origin, Node))
+        self._taught = {id(node) for node in all_ancestors(detached)}
         self._forwards = _united((f.first, f.last) for f in trace.forwards if f.grad is not False)
         self._walked: dict[Node, bool] = {}
 
@@ -140,21 +127,11 @@ class Recordings:
     def outliving(self, frame: Frame) -> list[int]:
         """The moments at which graphs were made in a call that outlive it, or that these are computed of."""
         if frame not in self._outliving:
-            births: dict[Node, int] = {}
-            stack = list(frame.left)
-            stack += [node for name, nodes in frame.held.items() if not self._all_read(name) for node in nodes]
-            while stack:
-                node = stack.pop()
-                if node.birth >= frame.birth and node not in births:
-                    births[node] = node.birth
-                    stack.extend(node.parents)
+            left = [*frame.left, *(n for name, held in frame.held.items() if not self._all_read(name) for n in held)]
+            own = spread(left, lambda node: node.parents if node.birth >= frame.birth else ())
             # a choice among graphs that were there before is none of its own
-            found = (
-                b
-                for n, b in births.items()
-                if n.kind not in (NodeKind.LEAF, NodeKind.PHI, NodeKind.PART, NodeKind.ARGUMENT)
-            )
-            self._outliving[frame] = sorted(found)
+            kinds = (NodeKind.LEAF, NodeKind.PHI, NodeKind.PART, NodeKind.ARGUMENT)
+            self._outliving[frame] = sorted(n.birth for n in own if n.birth >= frame.birth and n.kind not in kinds)
         return self._outliving[frame]
 
     def _all_read(self, name: str) -> bool:
@@ -184,31 +161,28 @@ class Recordings:
         all that was recorded was so by methods that cannot be seen, and ``caught`` where code may catch an error that
         only gradients cause.
         """
-        low = bisect_left(self._marks, (first, ""))
-        marked = low < len(self._marks) and self._marks[low][0] < last
-        if _count(self._walks, first, last):
-            return Shows.NEEDED, {"walks": True, "marked": marked, "steps": _count(self._steps, first, last) > 0}
-        if marked:
-            return Shows.NEEDED, {"why": self._marks[low][1], "marked": True}
-        if _count(self._needed, first, last):
-            return Shows.NEEDED, {"flows": True}
+
+        def has(clocks: list[int]) -> bool:
+            return bisect_left(clocks, last) > bisect_left(clocks, first)
+
+        if has(self._walks):
+            return Shows.NEEDED, {"walks": True, "marked": has(self._marks), "steps": has(self._steps)}
+        if has(self._marks):
+            return Shows.NEEDED, {"marked": True}
+        if has(self._needed):
+            return Shows.NEEDED, {}
         if any(start < first and last < end and _count(self._needed, last, end) for start, end in self._trace.caching):
-            return Shows.NEEDED, {
-                "why": "other forwards share what it computes from its weights",
-                "marked": True,
-            }
+            # other forwards share what it computes from its weights
+            return Shows.NEEDED, {"marked": True}
         presumed = not self.made_in(first, last)
-        if presumed and not _count(self._presumed_births, first, last):
+        if presumed and not has(self._presumed_births):
             return Shows.NOTHING, {}
         if self._watched:
-            return Shows.NEEDED, {"why": "hooks see the tensors that are saved for a backward", "marked": True}
-        doubted = _count(self._doubted, first, last) > 0
-        padded, kernels = _count(self._padded, first, last) > 0, _count(self._kernels, first, last) > 0
-        handed = _count(self._handed, first, last) > 0
-        caught = _count(self._caught, first, last) > 0
+            # hooks see the tensors that are saved for a backward
+            return Shows.NEEDED, {"marked": True}
         return Shows.FAULT, {
-            "kernels": kernels, "padding": padded, "doubted": doubted, "handed": handed, "presumed": presumed,
-            "caught": caught,
+            "kernels": has(self._kernels), "padding": has(self._padded), "doubted": has(self._doubted),
+            "handed": has(self._handed), "presumed": presumed, "caught": has(self._caught),
         }  # fmt: skip
 
     def source(self, made: list[Node], forward: Forward) -> str:

@@ -9,11 +9,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from codemods.graph.model.kinds import ModuleMode
-from codemods.graph.model.nodes import Frame
-from codemods.graph.model.program import receiver_name
-from codemods.graph.model.trace import Forward, Ran, Trace
+from codemods.graph.model.program import ParsedFile, receiver_name
+from codemods.graph.model.trace import Forward, Trace
 from codemods.graph.model.values import Instance
-from codemods.proofs.observations import Decision, Observation, Shows
+from codemods.proofs.observations import Decision, Observation, Shows, link_of
 from codemods.proofs.syntax import DEFINITIONS
 from codemods.rules.base import Rule
 from codemods.rules.grad_in_evaluation.phases import phase_of
@@ -95,57 +94,45 @@ class GradInEvaluation(Rule):
     def _poison(self, trace: Trace) -> Iterator[Observation]:
         for frame in trace.frames:
             if isinstance(frame.definition, DEFINITIONS):
-                yield self.seen(frame.file, frame.definition, Shows.NEEDED, SiteOf.FUNCTION, why="budget")
+                yield self.seen(frame.file, frame.definition, Shows.NEEDED, SiteOf.FUNCTION)
         for ran in trace.ran:
-            yield self.seen(ran.frame.file, ran.statement, Shows.NEEDED, SiteOf.STATEMENT, why="budget")
+            yield self.seen(ran.frame.file, ran.statement, Shows.NEEDED, SiteOf.STATEMENT)
 
     def _functions(self, trace: Trace, ledger: Recordings) -> Iterator[Observation]:
-        seen: dict[int, tuple[Frame, Shows, dict[str, Any]]] = {}
-        opened: dict[int, Frame] = {}
-        covered: dict[int, Frame] = {}
+        worst, opened, covered = _Worst(), dict[ast.AST, ParsedFile](), dict[ast.AST, ParsedFile]()
         for frame in trace.frames:
             if not isinstance(frame.definition, DEFINITIONS) or frame.end < 0:
                 continue
             shows, facts = ledger.judge(frame.birth, frame.end + 1)
             if frame.left_unseen or ledger.outliving(frame):
-                opened[id(frame.definition)] = frame
+                opened[frame.definition] = frame.file
             if shows is Shows.NOTHING and frame.grad is False and not frame.root:
-                covered[id(frame.definition)] = frame
-            key = id(frame.definition)
-            known = seen.get(key)
-            if known is None or severity(shows, facts) > severity(*known[1:]):
-                seen[key] = (frame, shows, facts)
-        for frame, shows, facts in seen.values():
-            if shows is not Shows.NOTHING:
-                assert frame.definition is not None
-                yield self.seen(frame.file, frame.definition, shows, SiteOf.FUNCTION, **facts)
+                covered[frame.definition] = frame.file
+            worst.add(frame.file, frame.definition, shows, facts)
+        yield from self._judged(worst, SiteOf.FUNCTION)
         for file in dict.fromkeys(frame.file for frame in trace.frames):
             # Python takes letters of other alphabets for those of these names
             named = not file.text.isascii() or file.holds(_WRAPPERS_NAMED)
             if named and file.tree.body and file.once(_tells_wrappers, file.tree):
                 yield self.seen(file, file.tree.body[0], Shows.NEEDED, SiteOf.TELLS_WRAPPERS)
-        for frame in opened.values():
-            assert frame.definition is not None
-            yield self.seen(frame.file, frame.definition, Shows.NEEDED, SiteOf.OPEN)
-        for frame in covered.values():
-            assert frame.definition is not None
-            yield self.seen(frame.file, frame.definition, Shows.NEEDED, SiteOf.COVERED)
+        for kind, functions in ((SiteOf.OPEN, opened), (SiteOf.COVERED, covered)):
+            for definition, file in functions.items():
+                yield self.seen(file, definition, Shows.NEEDED, kind)
 
     def _statements(self, trace: Trace, ledger: Recordings) -> Iterator[Observation]:
-        seen: dict[int, tuple[Ran, Shows, dict[str, Any]]] = {}
-        leaving: dict[int, Ran] = {}
+        worst, leaving = _Worst(), dict[ast.AST, ParsedFile]()
         for ran in trace.ran:
             if ledger.leaves(ran.frame, ran.first, ran.last):
-                leaving[id(ran.statement)] = ran
-            shows, facts = ledger.judge(ran.first, ran.last)
-            known = seen.get(id(ran.statement))
-            if known is None or severity(shows, facts) > severity(*known[1:]):
-                seen[id(ran.statement)] = (ran, shows, facts)
-        for ran, shows, facts in seen.values():
+                leaving[ran.statement] = ran.frame.file
+            worst.add(ran.frame.file, ran.statement, *ledger.judge(ran.first, ran.last))
+        yield from self._judged(worst, SiteOf.STATEMENT)
+        for statement, file in leaving.items():
+            yield self.seen(file, statement, Shows.NEEDED, SiteOf.LEAVING)
+
+    def _judged(self, worst: _Worst, kind: SiteOf) -> Iterator[Observation]:
+        for node, (file, shows, facts) in worst.found.items():
             if shows is not Shows.NOTHING:
-                yield self.seen(ran.frame.file, ran.statement, shows, SiteOf.STATEMENT, **facts)
-        for ran in leaving.values():
-            yield self.seen(ran.frame.file, ran.statement, Shows.NEEDED, SiteOf.LEAVING)
+                yield self.seen(file, node, shows, kind, **facts)
 
     def _forwards(self, trace: Trace, ledger: Recordings, *, training: bool) -> Iterator[Observation]:
         chains: dict[tuple[int | None, ...], Observation] = {}
@@ -214,41 +201,15 @@ class GradInEvaluation(Rule):
             if shows is Shows.FAULT:
                 first = definition.body[0]
                 chain = ((frame.file.path, frame.file.span(definition), frame.file.span(first)),)
+                root = (frame.file.path, frame.file.span(definition)) if frame.root else None
                 yield self.seen(
-                    frame.file,
-                    definition,
-                    Shows.FAULT,
-                    SiteOf.FORWARD,
-                    chain=chain,
-                    volatile=(),
-                    dropped=(),
-                    teaches=False,
-                    fed=False,
-                    reads="evaluated",
-                    named=True,
-                    bare=False,
-                    phase=None,
-                    **facts,
-                    unseen=False,
-                    closed=None,
-                    once=True,
-                    root=(frame.file.path, frame.file.span(definition)) if frame.root else None,
-                )
+                    frame.file, definition, Shows.FAULT, SiteOf.FORWARD,
+                    chain=chain, volatile=(), dropped=(), teaches=False, fed=False, reads="evaluated", named=True,
+                    bare=False, phase=None, **facts, unseen=False, closed=None, once=True, root=root,
+                )  # fmt: skip
 
     def _chain(self, forward: Forward, facts: dict[str, Any], teaches: bool, reads: str, *, fed: bool) -> Observation:
-        chain = []
-        for place in forward.place.chain():
-            frame = place.frame
-            definition = frame.definition
-            if place.statement is None:
-                continue
-            chain.append(
-                (
-                    frame.file.path,
-                    frame.file.span(definition) if isinstance(definition, DEFINITIONS) else None,
-                    frame.file.span(place.statement),
-                )
-            )
+        chain = [link for place in forward.place.chain() if (link := link_of(place)) is not None]
         volatile = tuple((p.frame.file.path, p.frame.file.span(p.node)) for p in forward.volatile)
         closed = forward.closed
         root = next((p.frame for p in forward.place.chain() if p.frame.root), None)
@@ -279,6 +240,18 @@ class GradInEvaluation(Rule):
         if presumed:
             # what is proven is mended as if nothing else were there
             yield from Placement(self, observations, decision, presumed, proven.mended).findings()
+
+
+class _Worst:
+    """The gravest of the judgements of each place."""
+
+    def __init__(self) -> None:
+        self.found: dict[ast.AST, tuple[ParsedFile, Shows, dict[str, Any]]] = {}
+
+    def add(self, file: ParsedFile, node: ast.AST, shows: Shows, facts: dict[str, Any]) -> None:
+        known = self.found.get(node)
+        if known is None or severity(shows, facts) > severity(*known[1:]):
+            self.found[node] = (file, shows, facts)
 
 
 def _is_literally_volatile(call: ast.AST) -> bool:

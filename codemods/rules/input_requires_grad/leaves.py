@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from codemods.graph.model.facts.libraries import LOSS_LIBRARIES
 from codemods.graph.model.facts.operations import FACTORIES
 from codemods.graph.model.kinds import Altered, CarrierKind, Escape, Marked, NodeKind, UnseenKind
-from codemods.graph.model.nodes import Carrier, Node, Place, Unseen
+from codemods.graph.model.nodes import Carrier, Node, Place, Unseen, all_ancestors
 from codemods.graph.model.opacity import opaque
 from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Mark, Trace
 from codemods.graph.model.values import Instance, Unknown, options_of
 from codemods.proofs.observations import Shows
 from codemods.proofs.outside import Outside
-from codemods.proofs.reach import library_model, maybe_frozen
-from codemods.proofs.syntax import called
+from codemods.proofs.reach import library_model, maybe_frozen, spread
+from codemods.proofs.syntax import called, is_own
 from codemods.proofs.unseen import Way, ways_out
 from codemods.source import walking
 
@@ -44,28 +45,24 @@ class Leaves:
         self.outside = Outside(trace)
 
     @cached_property
-    def read(self) -> dict[Node, str]:
+    def read(self) -> set[Node]:
         """The leaves whose gradients something takes, or may take."""
-        found: dict[Node, str] = {}
+        found: set[Node] = set()
         for mark in self.trace.marks:
             if mark.kind in _READS:
-                for leaf in self._before(mark) if mark.of is None else self._behind(mark):
-                    found.setdefault(leaf, f"{mark.kind.value} in line {mark.place.line}")
+                found.update(self._before(mark) if mark.of is None else self._behind(mark))
             elif mark.kind is Marked.MODULE_HOOK and "backward" in ast.unparse(
                 getattr(mark.place.node, "func", mark.place.node)
             ):
-                found.update(dict.fromkeys(self.leaves, "backward hook"))
-        for walk in self.trace.walks:
-            if walk.inputs is None or maybe_frozen(walk):
-                found.update((n, "a gradient of something unseen is taken") for n in walk.seen if n.leaf)
-            else:
-                found.update((n, "autograd.grad") for root in walk.inputs for n in root.ancestors() if n.leaf)
-        for leaf in self.leaves:
-            if any(Escape.GRAPH_READ in n.escapes for n in leaf.descendants()):
-                found.setdefault(leaf, "the graph is read")
+                found.update(self.leaves)
+        # what a reentrant checkpoint or an autograd.Function gets decides whether their parameters learn
         passing = [n for mark in self.trace.marks if mark.kind in _PASSES for n in mark.of or ()]
-        for node in passing:
-            found.update((n, "checkpoint or autograd.Function") for n in node.ancestors() if n.leaf)
+        for walk in self.trace.walks:
+            unseen = walk.inputs is None or maybe_frozen(walk)
+            found.update(n for n in walk.seen if n.leaf and unseen)
+            passing += walk.inputs or () if not unseen else ()
+        found.update(n for n in all_ancestors(passing) if n.leaf)
+        found.update(n for n in self.leaves if any(Escape.GRAPH_READ in one.escapes for one in n.descendants()))
         return found
 
     @cached_property
@@ -79,16 +76,7 @@ class Leaves:
 
     @staticmethod
     def _behind(mark: Mark) -> Iterator[Node]:
-        stack = list(mark.of or ())
-        seen: set[Node] = set()
-        while stack:
-            node = stack.pop()
-            if node in seen:
-                continue
-            seen.add(node)
-            yield node
-            if node.kind in (NodeKind.PHI, NodeKind.PART):
-                stack.extend(node.parents)
+        return spread(mark.of or (), lambda n: n.parents if n.kind in (NodeKind.PHI, NodeKind.PART) else ())
 
     @cached_property
     def candidates(self) -> dict[Node, None]:
@@ -155,50 +143,39 @@ class Leaves:
                     found[change.place.node] = owners[0] if owners else None
         return found
 
-    def _of_others(self, leaf: Node) -> str:
-        """Whether it may be a tensor of code that cannot be seen, a parameter perhaps, which was only asked here."""
+    def _of_others(self, leaf: Node) -> bool:
+        """Whether it may be a tensor of code that cannot be seen, a parameter perhaps, which was only asked here: it
+        is theirs, or was made elsewhere and no code in sight computes its gradient."""
         at = leaf.place.node
         asked = at.func if isinstance(at, ast.Call) else at
-        owner = self.borrowed.get(asked)
-        if owner is UnseenKind.LOST:
-            return "its owner cannot be seen"
-        if owner is not None:
-            return f"it is an {owner.value} of code that cannot be seen"
-        if asked in self.borrowed and not leaf.walks:
-            return "no code that can be seen computes its gradient, and it was made elsewhere"
-        return ""
+        return asked in self.borrowed and (self.borrowed[asked] is not None or not leaf.walks)
 
-    def judge(self, leaf: Node) -> tuple[Shows, str]:
-        """``fault`` (nobody would miss it), ``needed`` or ``unsure``, and why."""
-        if leaf in self.read:
-            return Shows.NEEDED, self.read[leaf]
-        if leaf not in self.candidates:
-            return Shows.NEEDED, "its variable also holds a tensor whose gradient is taken"
+    def judge(self, leaf: Node) -> Shows:
+        """``fault`` (nobody would miss it), ``needed`` or ``unsure``."""
+        if leaf in self.read or leaf not in self.candidates:
+            return Shows.NEEDED
         if any(c.kind is CarrierKind.ELEMENT for c, _ in leaf.stores):
-            return Shows.UNSURE, "an element of a container"
-        others = self._of_others(leaf) or _by_a_setting(leaf.place)
-        if others:
-            return Shows.UNSURE, others
+            return Shows.UNSURE
+        if self._of_others(leaf) or _by_a_setting(leaf.place):
+            return Shows.UNSURE
         affected = self.affected
-        loose = [n for n in leaf.descendants() if not affected.get(n, True)]
+        loose = {n for n in leaf.descendants() if not affected.get(n, True)}
         for walk in self.trace.walks:
-            if not any(n is leaf for n in walk.seen):
-                continue
-            for root in walk.roots:
-                if not affected.get(root, True) or self._skipped(root, walk.place, self.loose):
-                    return Shows.NEEDED, "the only leaf of a loss"
-        if any(node.saves and not node.leaf and node in self.used_again for node in loose):
-            return Shows.UNSURE, "a backward that comes to its graph a second time may raise, and be caught"
-        if self._raises_by_a_step(leaf):
-            return Shows.UNSURE, "a backward after a step of its optimizer may raise, and be caught"
-        for node in loose:
-            why = self._exposed(leaf, node)
-            if why:
-                return Shows.UNSURE, why
-        for mark in self.trace.marks:
-            if mark.kind in _BRANCHES and any(n in loose for n in mark.of or ()):
-                return Shows.UNSURE, "the program asks whether it requires gradients"
-        return Shows.FAULT, ""
+            # the only leaf of a loss, perhaps
+            if leaf in walk.seen and any(
+                not affected.get(root, True) or self._skipped(root, walk.place, self.loose) for root in walk.roots
+            ):
+                return Shows.NEEDED
+        asked = any(mark.kind in _BRANCHES and not loose.isdisjoint(mark.of or ()) for mark in self.trace.marks)
+        if asked or self._may_raise(leaf, loose) or any(self._exposed(leaf, node) for node in loose):
+            return Shows.UNSURE
+        return Shows.FAULT
+
+    def _may_raise(self, leaf: Node, loose: set[Node]) -> bool:
+        """Whether a backward may raise for its sake, and be caught: the second that comes to its graph, or one behind
+        a step of its optimizer."""
+        again = any(node.saves and not node.leaf and node in self.used_again for node in loose)
+        return again or self._raises_by_a_step(leaf)
 
     def _raises_by_a_step(self, leaf: Node) -> bool:
         """Whether a caught backward walks what weights that have changed since were saved for: only its gradient asks
@@ -213,24 +190,19 @@ class Leaves:
                     return True
         return False
 
-    def _exposed(self, leaf: Node, node: Node) -> str:
-        """How code that cannot be seen may come to a tensor that only has a history by ``leaf``."""
+    def _exposed(self, leaf: Node, node: Node) -> bool:
+        """Whether code that cannot be seen may come to a tensor that only has a history by ``leaf``."""
         losses = [c for c in node.children if _own_loss(c, leaf)]
-        for child in node.children:
-            if opaque(child) and child not in losses and not library_model(child):
-                return f"{child.label or 'an unseen call'} may take its gradient"
+        if any(opaque(child) and child not in losses and not library_model(child) for child in node.children):
+            return True
+        by_losses = {c.place.node for c in losses}
         for out in ways_out(node):
-            if out.way is Way.ESCAPED:
-                return out.name
-            by_loss = out.place is not None and any(c.place.node is out.place.node for c in losses)
-            if out.way in (Way.STORED, Way.CALL) and not by_loss:
-                return f"{out.name} may take its gradient"
-        for carrier, place in node.stores:
-            if self.outside.keeps(carrier, place):
-                return f"left to callers that cannot be seen, by its {carrier.kind.value} {carrier.name}"
-            if carrier.kind is CarrierKind.HELD and self.outside.any:
-                return "an element of a container that unseen code may read"
-        return ""
+            by_loss = out.place is not None and out.place.node in by_losses
+            if out.way is Way.ESCAPED or (out.way in (Way.STORED, Way.CALL) and not by_loss):
+                return True
+        return self.outside.keeps_node(node) or (
+            self.outside.any and any(carrier.kind is CarrierKind.HELD for carrier, _ in node.stores)
+        )
 
     @cached_property
     def inputs(self) -> set[Node]:
@@ -260,21 +232,15 @@ class Leaves:
         return len(walked) > 1
 
 
-def _by_a_setting(place: Place) -> str:
+def _by_a_setting(place: Place) -> bool:
     """Whether a forward asks for it only where a setting of the module says so: a reentrant checkpoint wants that."""
     file, definition = place.frame.file, place.frame.definition
     if definition is None or not isinstance(place.frame.receiver, Instance) or not place.frame.receiver.cls.is_module:
-        return ""
+        return False
     own = receiver_name(definition)
-    outer = file.parent(place.node)
-    while outer is not None and outer is not definition:
-        if isinstance(outer, (ast.If, ast.IfExp)) and any(
-            isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == own
-            for n in walking.walk(outer.test)
-        ):
-            return "a setting asks for it, as for a reentrant checkpoint"
-        outer = file.parent(outer)
-    return ""
+    around = itertools.takewhile(lambda outer: outer is not definition, file.outward(place.node))
+    tests = (outer.test for outer in around if isinstance(outer, (ast.If, ast.IfExp)))
+    return any(isinstance(n, ast.expr) and is_own(n, own) for test in tests for n in walking.walk(test))
 
 
 def _loss_class(node: Node) -> bool:

@@ -9,6 +9,7 @@ from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.proofs.reach import folds
+from codemods.proofs.syntax import true
 from codemods.rules.base import Rule
 from codemods.rules.input_requires_grad.leaves import Leaves
 from codemods.source.gates import form
@@ -59,12 +60,12 @@ class InputRequiresGrad(Rule):
         judge = Leaves(trace)
         for leaf in judge.leaves:
             file = leaf.place.frame.file
-            shows, why = (Shows.UNSURE, "budget") if not trace.complete else judge.judge(leaf)
+            shows = judge.judge(leaf) if trace.complete else Shows.UNSURE
             used = judge.lasting(leaf) if shows is Shows.FAULT else None
             steps = [(leaf.place.path, leaf.place.line, "asks for gradients here")]
             steps += [(w.place.path, w.place.line, "computed here, never read") for w in leaf.walks[:1]]
             taken, folded = judge.taken(leaf), any(folds(child) for child in leaf.children)
-            yield self.seen(file, leaf.place.node, shows, why=why, lasting=used, trail=steps, taken=taken, folds=folded)
+            yield self.seen(file, leaf.place.node, shows, lasting=used, trail=steps, taken=taken, folds=folded)
 
     # deciding
 
@@ -107,7 +108,7 @@ def edit_for(file: ParsedFile, site: Site) -> Edit | None:
     node = file.find(site.span, ast.Call, ast.Attribute)
     if isinstance(node, ast.Attribute):
         statement = file.parent(node)
-        if isinstance(statement, ast.Assign) and statement.targets == [node] and _true(statement.value):
+        if isinstance(statement, ast.Assign) and statement.targets == [node] and true(statement.value):
             return RemoveStatement(file.span(statement))
         return None
     if not isinstance(node, ast.Call):
@@ -115,14 +116,14 @@ def edit_for(file: ParsedFile, site: Site) -> Edit | None:
     if isinstance(node.func, ast.Attribute) and node.func.attr == "requires_grad_":
         return _without_call(file, node, node.func.value)
     given = [k for k in node.keywords if k.arg == "requires_grad"]
-    if len(given) == 1 and _true(given[0].value):
+    if len(given) == 1 and true(given[0].value):
         return DropArgument(site.span, "requires_grad")
     return None
 
 
 def _without_call(file: ParsedFile, call: ast.Call, receiver: ast.expr) -> Edit | None:
     given = [*call.args, *(k.value for k in call.keywords)]
-    if not all(_true(value) for value in given):
+    if not all(map(true, given)):
         return None
     statement = file.parent(call)
     if isinstance(statement, ast.Expr) and isinstance(receiver, (ast.Name, ast.Attribute)):
@@ -135,7 +136,3 @@ def _without_call(file: ParsedFile, call: ast.Call, receiver: ast.expr) -> Edit 
     except SyntaxError:
         text = f"({text})"
     return ReplaceExpression(file.span(call), text)
-
-
-def _true(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is True

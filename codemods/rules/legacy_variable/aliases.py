@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import enum
 from collections import defaultdict
+from collections.abc import Iterable
 
 from codemods.graph.model.facts.layers import RECURRENT
 from codemods.graph.model.facts.operations import KEEPS_SHAPE
@@ -14,6 +15,7 @@ from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Const, Join, Parameters, Plain, Tensor, Unknown
 from codemods.graph.python.old_forms import first_element
+from codemods.proofs.reach import spread
 from codemods.proofs.repackaging import is_variable
 from codemods.source.walking import children, walk
 
@@ -54,18 +56,16 @@ class Changes:
 
     def _packed(self, node: Node | None) -> bool:
         """Whether a value may be a packed sequence, whose ``data`` is one of its fields: on one path, or moved."""
-        stack, seen = [node] if node is not None else [], set[Node]()
-        while stack:
-            one = stack.pop()
-            if one in seen:
-                continue
-            seen.add(one)
-            recurrent = one.kind is NodeKind.MODULE and one.label in RECURRENT
-            if one.label.startswith("pack") or (recurrent and one not in self._unpacked):
-                return True
-            if one.kind is NodeKind.PHI or (one.kind is NodeKind.OP and one.label in _MOVING):
-                stack.extend(one.parents)
-        return False
+
+        def before(one: Node) -> Iterable[Node]:
+            moves = one.kind is NodeKind.OP and one.label in _MOVING
+            return one.parents if moves or one.kind is NodeKind.PHI else ()
+
+        return any(
+            one.label.startswith("pack")
+            or (one.kind is NodeKind.MODULE and one.label in RECURRENT and one not in self._unpacked)
+            for one in spread([node] if node is not None else [], before)
+        )
 
     def tied(self, alias: Alias) -> bool:
         """Whether ``x.data`` is more than a reading of ``x``, or ``x`` may not be a tensor."""

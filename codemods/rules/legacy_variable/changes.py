@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from codemods.edits.emptied import is_identity
 from codemods.graph.model.program import ParsedFile
-from codemods.proofs.gradients import suite_of
+from codemods.proofs.blocks import suite_of
 from codemods.proofs.observations import Decision, Site
 from codemods.proofs.repackaging import repackaging_helpers
 from codemods.source.walking import walk

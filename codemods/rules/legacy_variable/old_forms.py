@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from codemods.graph.model.program import ParsedFile
-from codemods.proofs.observations import Site
+from codemods.proofs.observations import Link, Site
 from codemods.proofs.syntax import called
 from codemods.rules.legacy_variable.aliases import History
 from codemods.rules.legacy_variable.changes import Change, change_of, loses_comments, short_of, text_of
@@ -37,8 +37,8 @@ _NO_GRAD = "{torch}.no_grad()"
 _UNDER_NO_GRAD = "put what should not be recorded under `torch.no_grad()`, then drop it"
 
 
-Chain = tuple[tuple[str, Span | None, Span], ...]
-"""A place and the calls that led there, innermost first: each a path, the function (None: none) and the statement."""
+Chain = tuple[Link, ...]
+"""A place and the calls that led there, innermost first."""
 
 
 def variable(site: Site, file: ParsedFile, found: Sequence[Finding]) -> Change | None:
@@ -141,7 +141,7 @@ def _ungraded(edit: Edit) -> tuple[Span, Span | None] | None:
     return None
 
 
-def _is_under(link: tuple[str, Span | None, Span], path: str, first: Span, last: Span | None) -> bool:
+def _is_under(link: Link, path: str, first: Span, last: Span | None) -> bool:
     """Whether a place in a function and a statement comes under a function, or a block."""
     where, function, statement = link
     if where != path:

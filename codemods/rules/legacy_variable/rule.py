@@ -13,8 +13,8 @@ from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import DATA, Tensor
 from codemods.graph.python.old_forms import first_element
-from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
-from codemods.proofs.syntax import DEFINITIONS, suspends
+from codemods.proofs.observations import Decision, Observation, Shows, Site, link_of, sites
+from codemods.proofs.syntax import suspends
 from codemods.rules.base import Rule
 from codemods.rules.legacy_variable import old_forms as forms
 from codemods.rules.legacy_variable import unit_gradients as gradients
@@ -337,12 +337,11 @@ def _chain(place: Place) -> forms.Chain:
 
     A generator or a coroutine may run on where no statement of its callers is in force.
     """
-    links: list[tuple[str, Span | None, Span]] = []
+    links = []
     for at in place.chain():
         file, function = at.frame.file, at.frame.definition
-        if at.statement is not None:
-            span = file.span(function) if isinstance(function, DEFINITIONS) else None
-            links.append((file.path, span, file.span(at.statement)))
+        if (link := link_of(at)) is not None:
+            links.append(link)
         if isinstance(function, ast.AsyncFunctionDef) or (function is not None and file.once(suspends, function)):
             break
     return tuple(links)

@@ -12,7 +12,7 @@ from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import bound, read, suites_around
-from codemods.proofs.syntax import FUNCTIONS, called
+from codemods.proofs.syntax import FUNCTIONS, called, names, scope
 from codemods.source import walking
 from codemods.terms.spans import Span
 
@@ -39,7 +39,7 @@ class Move:
             return self._to_the_reader(made, everything)
         places = []
         for node in everything:
-            place = next((p for p in node.place.chain() if p.frame is frame), None)
+            place = node.place.seen_from(frame)
             if place is None or place.statement is None:
                 self.why = "it is built in another function"
                 return None, []
@@ -80,7 +80,7 @@ class Move:
         direct = any(s is statement for s in getattr(definition, "body", ()))
         if len(statement.targets) > 1 or not isinstance(target, ast.Attribute) or not direct:
             return None, []
-        inside = {n.id for n in walking.walk(definition) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        inside = names(definition, ast.Store)
         own = receiver_name(definition)
         inside |= {a.arg for a in walking.walk(definition) if isinstance(a, ast.arg)} - {own}
         if ast.unparse(target.value) != own or read([statement]) & inside:
@@ -136,9 +136,8 @@ class Move:
         if made & read(others) or needed & bound(others) or made & bound(others):
             self.why = "a statement in between uses it"
             return False
-        scope = file.enclosing(loop, *FUNCTIONS) or file.tree
         inside = {id(n) for s in (*statements, outer) for n in walking.walk(s)}
-        for node in walking.walk(scope):
+        for node in walking.walk(scope(file, loop)):
             if isinstance(node, (ast.Name, ast.Attribute)) and id(node) not in inside and ast.unparse(node) in made:
                 self.why = "its result is used outside of the loop too"
                 return False
@@ -196,12 +195,7 @@ class Move:
 
         The ratio of proximal policy optimization would be 1 in every turn, and its gradient 0: a `.detach()` was meant.
         """
-        own = {
-            n.id
-            for s in statements
-            for n in walking.walk(s)
-            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-        }
+        own = {name for s in statements for name in names(s, ast.Store)}
 
         def text(node: ast.AST) -> str:
             known = isinstance(node, ast.Call) and not read([ast.Expr(node)]) & own
@@ -210,7 +204,7 @@ class Move:
         before = {text(place.node) for place, _ in places} - {""}
         frame = self.walk.place.frame
         for node in self.walk.seen:
-            place = next((p for p in node.place.chain() if p.frame is frame), None)
+            place = node.place.seen_from(frame)
             if place is not None and any(around is loop for around, _ in place.loops) and text(place.node) in before:
                 self.why = "the loop computes the same by itself, so it was meant as it was: detach it there"
                 return True
@@ -224,7 +218,7 @@ class Move:
             for child in node.children:
                 if child in everything or id(child) not in walked or child.kind in (NodeKind.PHI, NodeKind.PART):
                     continue
-                place = next((p for p in child.place.chain() if p.frame is frame), None)
+                place = child.place.seen_from(frame)
                 if place is None or not any(around is loop for around, _ in place.loops):
                     self.why = "what is computed from it stands outside of the loop"
                     return False

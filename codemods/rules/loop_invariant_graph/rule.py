@@ -5,17 +5,16 @@ from __future__ import annotations
 import ast
 import enum
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from codemods.graph.model.facts.memory import SHARING_MEMORY
 from codemods.graph.model.facts.saved import SAVES_SELF
 from codemods.graph.model.kinds import NodeKind, WalkKind
-from codemods.graph.model.nodes import Node, Place, Walk
+from codemods.graph.model.nodes import Node, Place, Walk, all_ancestors
 from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import Parting, meeting, parting, stepped_between
 from codemods.proofs.early_changes import late
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
-from codemods.proofs.paired_flags import advised, flags, mended, paired, weakest
+from codemods.proofs.paired_flags import advised, mended, paired, superfluous, weakest
 from codemods.proofs.reach import reached_surely, reaches_one_of
 from codemods.proofs.turns import crossed, in_some_turns
 from codemods.rules.base import Rule
@@ -131,7 +130,7 @@ class LoopInvariantGraph(Rule):
             again=(walk.place.path, walk.place.line),
             retained=earlier.retains is True,
             late=late(trace, earlier, walk),
-            flags=flags([walk]) if walk.retains is True and moves and _only_for(trace, walk, old) else [],
+            flags=superfluous(trace, walk, set(all_ancestors(old))) if moves else [],
         )
 
     # deciding
@@ -140,7 +139,8 @@ class LoopInvariantGraph(Rule):
         for site in sites(observations, _Site.GRAPH):
             yield from self._findings(site, decision)
         for site in sites(observations, _Site.COPY):
-            edits = [(path, WrapExpression(span, "", ".detach()")) for path, span in _of_all(site, "call")]
+            copies = dict.fromkeys(o.facts["call"] for o in site.observations)
+            edits = [(path, WrapExpression(span, "", ".detach()")) for path, span in copies]
             line = site.facts["again"][1]
             trail = (
                 TrailStep(site.path, site.span.line, "parameters are copied here, with a way back to them"),
@@ -241,11 +241,6 @@ def _saves(node: Node) -> bool:
     return node.saves or (node.kind is NodeKind.OP and node.operation in ("Mult", "Div", "mul", "div"))
 
 
-def _of_all(site: Site, fact: str) -> list[Any]:
-    """What the observations of a place say, each once."""
-    return list(dict.fromkeys(o.facts[fact] for o in site.observations))
-
-
 def _stepped(trace: Trace, earlier: Walk, walk: Walk) -> set[int]:
     """The parameters, by identity, that are stepped between two walks so that a backward notices."""
     between = (s for s in trace.steps if earlier.place.clock < s.place.clock < walk.place.clock)
@@ -268,17 +263,6 @@ def _promise(trace: Trace, earlier: Walk, walk: Walk, old: list[Node]) -> Promis
             return Promise.REPAIR
     stale = [n for n in old if n.label not in SHARING_MEMORY and any(id(p) in stepped for p in n.ancestors() if p.leaf)]
     return Promise.BEHAVIOUR if stale else None
-
-
-def _only_for(trace: Trace, walk: Walk, old: list[Node]) -> bool:
-    """Whether nothing but the old graph is walked more than once after walks at this call."""
-    mine = {id(n) for n in old} | {id(n) for node in old for n in node.ancestors()}
-    return not any(
-        id(node) not in mine
-        for later in trace.walks
-        for node, before in later.again
-        if before.call is walk.call and node.kind not in (NodeKind.PHI, NodeKind.PART)
-    )
 
 
 RULE = LoopInvariantGraph

@@ -14,7 +14,7 @@ from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.carried_perhaps import stored_at_times
 from codemods.proofs.carried_told import by_statement, too_late, trail
 from codemods.proofs.detaching import cut_of, detaching, stands_behind
-from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
+from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, trail_of
 from codemods.proofs.paired_flags import flags, paired
 from codemods.proofs.reach import reach
 from codemods.proofs.sums import Means
@@ -36,7 +36,7 @@ from codemods.rules.stored_graph.uses import (
 )
 from codemods.rules.stored_graph.values import new_part, reads_in, running_sum, simple_sum, stored_expression
 from codemods.terms.edits import Edit, WrapExpression
-from codemods.terms.findings import Finding, Promise, TrailStep
+from codemods.terms.findings import Finding, Promise
 
 _UNCERTAIN = "detach the old value, where it may also be a plain number"
 _OF_A_CACHE = "compute it in every step, or detach it if it should not be trained"
@@ -334,22 +334,18 @@ class StoredGraph(Rule):
             )
         else:
             message = f"{name} carries the graph of its step into the next one, after backward() has freed it"
-        steps = tuple(dict.fromkeys(TrailStep(*step) for step in facts["trail"]))
-        edits: list[tuple[str, Edit]] = []
-        for other in found:
-            for edit in other["edits"] or ():
-                if edit not in edits and other["how"] == facts["how"]:
-                    edits.append(edit)
-        doubtful = next((f for f in found if f["how"] == facts["how"] and f["edits"] is None), None)
+        steps = trail_of(facts["trail"])
+        alike = [f for f in found if f["how"] == facts["how"]]
+        edits = list(dict.fromkeys(edit for f in alike for edit in f["edits"] or ()))
+        doubtful = next((f for f in alike if f["edits"] is None), None)
         if not edits or doubtful is not None:
             advice = (doubtful or facts).get("advice", _UNCERTAIN)
             yield self.finding(site, f"{message}; {advice}", trail=steps)
             return
-        dropped = list(dict.fromkeys(flag for f in found for flag in f["flags"]))
         remedy = f"detach {facts['where']}" if facts["how"] == "running" else f"detach it {facts['where']}"
         yield from paired(
-            self.name, site, decision, promise, message, remedy, steps, edits, dropped,
-            mends=tuple(dict.fromkeys(pair for f in found for pair in f.get("late", ()))),
+            self.name, site, decision, promise, message, remedy, steps, edits, site.all("flags"),
+            mends=tuple(site.all("late")),
         )  # fmt: skip
 
 

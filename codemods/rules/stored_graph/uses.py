@@ -10,7 +10,7 @@ from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.trace import GROWN, Reading, Storing
 from codemods.graph.model.values import Sequence
 from codemods.proofs.carried import Carry, Ledger
-from codemods.proofs.reach import reach
+from codemods.proofs.reach import reach, spread, through_phi
 from codemods.proofs.turns import crossed, only_once
 from codemods.proofs.unseen import leaves_sight
 from codemods.source import walking
@@ -21,17 +21,8 @@ ADDING = frozenset({"append", "appendleft", "add", "insert", GROWN})
 
 def is_loss(ledger: Ledger, node: Node) -> bool:
     """Whether a walk starts at it, or at a sum of it: losses and totals have rules of their own."""
-    stack = [node]
-    seen: set[Node] = set()
-    while stack:
-        one = stack.pop()
-        if one in seen:
-            continue
-        seen.add(one)
-        if one in ledger.roots:
-            return True
-        stack.extend(c for c in one.children if c.scalar and not c.saves)
-    return False
+    sums = spread([node], lambda one: [c for c in one.children if c.scalar and not c.saves])
+    return any(one in ledger.roots for one in sums)
 
 
 def is_handed_on(carry: Carry) -> bool:
@@ -109,7 +100,8 @@ def used_through(ledger: Ledger, carry: Carry) -> bool:
         if w.place.clock > store.clock and w.place.clock < carry.reading.place.clock and not crossed(store, w.place)
     ]
     wanted = {carry.old} | set(reach([carry.old])) if carry.old.kind is NodeKind.PHI else {carry.old}
-    wanted |= _joined_with(carry.old)
+    # what a variable holds that has it on one path and something else on another
+    wanted |= set(spread([carry.old], lambda node: [c for c in node.children if c.kind is NodeKind.PHI]))
     if walks and any(_read_back(ledger, carry, node, store, walks) for node in wanted):
         return True
     before = [(p, n) for p, n in ledger.stored_in.get(carry.carrier, ()) if p.statement is store.statement]
@@ -151,17 +143,6 @@ def kept_for_good(ledger: Ledger, carry: Carry) -> bool:
     )
 
 
-def _joined_with(node: Node) -> set[Node]:
-    """What a variable holds that has this node on one path and something else on another."""
-    found: set[Node] = set()
-    stack = [node]
-    while stack:
-        joins = {child for child in stack.pop().children if child.kind is NodeKind.PHI} - found
-        found |= joins
-        stack.extend(joins)
-    return found
-
-
 def goes_on_in_its_step(ledger: Ledger, carries: list[Carry], statement: ast.stmt) -> bool:
     """Whether a statement also takes its own value of an earlier turn or call, or what is carried, where no backward
     has come to that yet, and one does later: where the old value is cut there, its step learns otherwise."""
@@ -172,7 +153,7 @@ def goes_on_in_its_step(ledger: Ledger, carries: list[Carry], statement: ast.stm
     for child in ledger.trace.nodes:
         if child.place.statement is not statement:
             continue
-        for old in _taken(child):
+        for old in through_phi(*child.parents):
             made, taken = old.place, child.place
             earlier = made.frame is not taken.frame or made.loops != taken.loops
             if earlier and made.statement is statement and first.get(old, -1) > child.birth:
@@ -184,18 +165,6 @@ def goes_on_in_its_step(ledger: Ledger, carries: list[Carry], statement: ast.stm
         if reading.place.statement is statement and reading.carrier in carriers
         for node in reading.nodes
     )
-
-
-def _taken(node: Node) -> Iterator[Node]:
-    """What a node is computed from, of joined paths all of it."""
-    stack, seen = list(node.parents), set[Node]()
-    while stack:
-        one = stack.pop()
-        if one not in seen:
-            seen.add(one)
-            yield one
-            if one.kind is NodeKind.PHI:
-                stack.extend(one.parents)
 
 
 def _other_key(store: Place, read: Place) -> bool:

@@ -13,7 +13,7 @@ from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import read, suites_around, within
 from codemods.proofs.marks import backward_runs_code, clearings, clears, tells_backwards_apart
 from codemods.proofs.sums import Sum, may_remember, own_forward, share
-from codemods.proofs.syntax import FUNCTIONS, LOOPS, free_name
+from codemods.proofs.syntax import FUNCTIONS, LOOPS, RETURNING, free_name, scope
 from codemods.proofs.unseen import Way, leaves_sight
 from codemods.rules.summed_micro_batches.scaling import Scaling
 from codemods.source import walking
@@ -38,30 +38,20 @@ class Plan:
         self.statement = statement
         self.sum = sum_
         self.file: ParsedFile = walk.place.frame.file
-        self.why = ""
 
     def edits(self) -> tuple[Edit, ...] | None:
-        """The edits, or None where they would not be sound; ``why`` says then what stands in the way."""
+        """The edits, or None where they would not be sound."""
         loop = self.sum.loop
-        if not isinstance(loop, (ast.For, ast.While)) or not self._own_graphs():
-            self.why = self.why or "no loop"
+        if not isinstance(loop, (ast.For, ast.While)) or not self._own_graphs() or self._grows_elsewhere(loop):
             return None
-        if self._grows_elsewhere(loop):
-            self.why = "other terms are added to the sum"
-            return None
-        places = {id(suite): index for suite, index in suites_around(self.file, self.statement)}
-        suite, index = next(iter(suites_around(self.file, loop)))
-        turns = self.sum.place.loops[:-1]
-        if id(suite) in places and suite[places[id(suite)]] is self.statement and self.walk.place.loops == turns:
-            if places[id(suite)] < index:
-                return None
-            return self._after(loop, suite, index, places[id(suite)])
-        inner, at = next(iter(suites_around(self.file, self.statement)))
-        outer = self.file.parent(self.statement)
-        inside = self.walk.place.loops[:-1] == turns and isinstance(outer, ast.If) and inner is outer.body
-        if inside and any(s is outer for s in loop.body) and isinstance(outer, ast.If) and not outer.orelse:
+        suite, index = next(suites_around(self.file, loop))
+        inner, at = next(suites_around(self.file, self.statement))
+        turns, outer = self.sum.place.loops[:-1], self.file.parent(self.statement)
+        if inner is suite and self.walk.place.loops == turns:
+            return self._after(loop, suite, index, at) if at > index else None
+        inside = self.walk.place.loops[:-1] == turns and outer in loop.body
+        if inside and isinstance(outer, ast.If) and inner is outer.body and not outer.orelse:
             return self._every(loop, suite, index, outer, at)
-        self.why = "backward and sum stand apart"
         return None
 
     def _own_graphs(self) -> bool:
@@ -71,23 +61,18 @@ class Plan:
         loop, frame = self.sum.loop, self.sum.frame
         mine = [n for n in first if within(n.place, (*turns, (loop, 0)), frame)]
         others = [n for n in second if within(n.place, (*turns, (loop, 1)), frame)]
-        if not own_forward(mine) or not own_forward(others):
-            self.why = "no forward of its own"
-        elif share(first, second):
-            self.why = "the terms share a graph"
-        elif any(w.call is not self.walk.call for n in (*mine, *others) if not n.leaf for w in n.walks):
-            self.why = "another backward uses it too"
-        elif self.walk.retains and leaves_sight((*mine, *others), (Way.ESCAPED,)):
-            self.why = "it is kept for code that cannot be seen"
-        elif backward_runs_code(self.trace):
-            self.why = "backward runs code"
-        elif _goes_on_after_errors(self.sum.place):
-            self.why = "an error in the window may be caught"
-        elif any(may_remember(n) for n in (*mine, *others)):
-            self.why = "code that cannot be seen may carry a state from iteration to iteration"
-        elif any(n.kind in (NodeKind.CALL, NodeKind.ARGUMENT, NodeKind.PHI) for n in (self.sum.term, self.sum.other)):
-            self.why = "the term cannot be seen"
-        return not self.why
+        made = (*mine, *others)
+        if not own_forward(mine) or not own_forward(others) or share(first, second):
+            return False
+        if any(w.call is not self.walk.call for n in made if not n.leaf for w in n.walks):
+            return False
+        if self.walk.retains and leaves_sight(made, (Way.ESCAPED,)):
+            return False
+        # what cannot be seen may carry a state from iteration to iteration, or be more than one graph
+        vague = any(n.kind in (NodeKind.CALL, NodeKind.ARGUMENT, NodeKind.PHI) for n in (self.sum.term, self.sum.other))
+        if vague or any(map(may_remember, made)):
+            return False
+        return not backward_runs_code(self.trace) and not _goes_on_after_errors(self.sum.place)
 
     def _grows_elsewhere(self, loop: ast.AST) -> bool:
         """Whether another statement of the loop, or one that it calls, changes the sum; beside the backward it may be
@@ -123,24 +108,17 @@ class Plan:
     def _every(
         self, loop: ast.For | ast.While, suite: list[ast.stmt], index: int, block: ast.If, at: int
     ) -> tuple[Edit, ...] | None:
-        if not any(s is self.sum.statement for s in loop.body) or not self._undisturbed(block.body):
-            self.why = self.why or "the sum grows under a condition"
+        if self.sum.statement not in loop.body or not self._undisturbed(block.body):
             return None
         if _may_return(loop) or self.sum.target in read([ast.Expr(block.test)]):
-            self.why = "the window may be skipped"
+            # the window may be skipped
             return None
         before, behind = block.body[:at], block.body[at + 1 :]
         resets = [s for s in behind if self._resets(s)]
         steps = [s for s in behind if any(_inside(x.place, s) for x in self.trace.steps)]
-        if not resets or not steps:
-            self.why = "the sum is not reset beside its backward"
-            return None
         clearings = [s for s in block.body if self._clears(s)]
-        if clearings and self._used_behind(loop):
-            self.why = "the gradients of the last window are used after the loop"
-            return None
         factor = self._factor(loop, [s for s in before if s not in clearings])
-        if factor is None:
+        if factor is None or not resets or not steps or (clearings and self._used_behind(loop)):
             return None
         edits = [*self._in_loop(factor), RemoveStatement(self.file.span(self.statement))]
         if not clearings:
@@ -154,7 +132,7 @@ class Plan:
                 code = "\n".join(ast.unparse(s) for s in clearings)
                 edits.append(InsertStatements(self.file.span(loop), "before", code))
         elif not self._runs_once(loop):
-            self.why = "the code that starts the sum cannot be seen"
+            # the code that starts the sum cannot be seen
             return None
         return tuple(edits)
 
@@ -193,13 +171,8 @@ class Plan:
         places = [m.place for m in self.trace.marks if tells_backwards_apart(m)]
         places += [s.place for s in self.trace.steps]
         places += [w.place for w in self.trace.walks if w.call is not self.walk.call]
-        if any(disturbs(place) for place in places):
-            self.why = "gradients or parameters are used in the loop"
-            return False
-        reads = [m for m in self.trace.marks if m.kind is Marked.GRADIENT_READ and id(m.place.node) in allowed]
-        if reads:
-            self.why = "gradients are read"
-        return not reads
+        reads = (m for m in self.trace.marks if m.kind is Marked.GRADIENT_READ and id(m.place.node) in allowed)
+        return not any(map(disturbs, places)) and not any(reads)
 
     def _clears(self, statement: ast.stmt) -> bool:
         """``optimizer.zero_grad()`` and no more."""
@@ -219,29 +192,22 @@ class Plan:
 
     def _factor(self, loop: ast.For | ast.While, between: list[ast.stmt]) -> str | None:
         """What is between the loop and the backward, as a factor for each term; None if it is more than that."""
-        scaling = Scaling(self.trace, self.walk, self.sum)
-        factor = scaling.factor(loop, between)
-        self.why = scaling.why or self.why
-        return factor
+        return Scaling(self.trace, self.walk, self.sum).factor(loop, between)
 
     def _in_loop(self, factor: str) -> list[Edit]:
-        added, statement = self.sum.added, self.file.span(self.sum.statement)
-        if isinstance(added, ast.Name):
-            name = added.id
-            term = f"({name}{factor})" if factor else name
-            return [
-                InsertStatements(statement, "before", f"{term}.backward()"),
-                WrapExpression(self.file.span(added), "", ".detach()"),
-            ]
-        name = free_name(self.file.enclosing(self.statement, *FUNCTIONS) or self.file.tree, _NAMES)
-        source = self._source(added)
-        if "\n" in source and not isinstance(added, ast.Call):
-            source = f"({source})"
+        added, begin = self.sum.added, ""
+        name = added.id if isinstance(added, ast.Name) else free_name(scope(self.file, self.statement), _NAMES)
+        edit: Edit = WrapExpression(self.file.span(added), "", ".detach()")
+        if not isinstance(added, ast.Name):
+            source = self._source(added)
+            begin = (
+                f"{name} = ({source})\n"
+                if "\n" in source and not isinstance(added, ast.Call)
+                else f"{name} = {source}\n"
+            )
+            edit = ReplaceExpression(self.file.span(added), f"{name}.detach()")
         term = f"({name}{factor})" if factor else name
-        return [
-            InsertStatements(statement, "before", f"{name} = {source}\n{term}.backward()"),
-            ReplaceExpression(self.file.span(added), f"{name}.detach()"),
-        ]
+        return [InsertStatements(self.file.span(self.sum.statement), "before", f"{begin}{term}.backward()"), edit]
 
     def _source(self, added: ast.expr) -> str:
         """The text of the term, its later lines as far to the right of its statement as they were."""
@@ -275,8 +241,7 @@ def _suppresses(file: ParsedFile, context: ast.expr) -> bool:
 
 
 def _may_return(loop: ast.AST) -> bool:
-    kinds = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
-    return any(isinstance(n, kinds) for n in walking.walk(loop))
+    return any(isinstance(n, RETURNING) for n in walking.walk(loop))
 
 
 def _inside(place: Place, statement: ast.stmt) -> bool:

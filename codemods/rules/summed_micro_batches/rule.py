@@ -52,18 +52,12 @@ class SummedMicroBatches(Rule):
             return
         sums = sums_of(trace)
         for walk in trace.walks:
-            if (
-                walk.kind is not WalkKind.BACKWARD
-                or walk.with_gradient
-                or walk.creates is not False
-                or walk.retains is None
-            ):
-                continue
-            if walk.inputs != () or maybe_frozen(walk):
-                # one of the losses may have no graph of its own
+            plain = walk.kind is WalkKind.BACKWARD and not walk.with_gradient and walk.creates is False
+            # frozen parameters: one of the losses may have no graph of its own
+            if not plain or walk.retains is None or walk.inputs != () or maybe_frozen(walk):
                 continue
             statement = walk.place.statement
-            if not isinstance(statement, ast.Expr) or statement.value is not walk.call or not walk.place.frame.file:
+            if not isinstance(statement, ast.Expr) or statement.value is not walk.call:
                 continue
             seen = {id(n) for n in walk.seen}
             mine = [s for s in sums if id(s.second) in seen and s.frame is walk.place.frame]
@@ -74,15 +68,12 @@ class SummedMicroBatches(Rule):
 
     def _judge(self, trace: Trace, walk: Walk, statement: ast.Expr, sums: list[Sum]) -> Observation:
         file = walk.place.frame.file
-        plan = Plan(trace, walk, statement, sums[0]) if len(sums) == 1 else None
-        edits = plan.edits() if plan is not None else None
-        why = "several sums" if plan is None else plan.why
+        edits = Plan(trace, walk, statement, sums[0]).edits() if len(sums) == 1 else None
         produced = sums[0].term.place
         return self.seen(
             file,
             statement,
             Shows.NEEDED if edits is None else Shows.FAULT,
-            why=why,
             edits=edits,
             produced=(produced.path, produced.line),
             summed=(file.path, sums[0].statement.lineno),

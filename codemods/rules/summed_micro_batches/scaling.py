@@ -13,13 +13,12 @@ from codemods.source import walking
 
 
 class Scaling:
-    """How ``sum_`` enters the backward of ``walk``; ``why`` says what stands in the way where that cannot be told."""
+    """How ``sum_`` enters the backward of ``walk``."""
 
     def __init__(self, trace: Trace, walk: Walk, sum_: Sum) -> None:
         self.trace = trace
         self.walk = walk
         self.sum = sum_
-        self.why = ""
 
     def factor(self, loop: ast.For | ast.While, between: list[ast.stmt]) -> str | None:
         """What the sum is multiplied and divided by before its backward, as text after a term; None if it is more."""
@@ -38,50 +37,32 @@ class Scaling:
             elif (
                 isinstance(statement, ast.If) or not looks_only(self.trace, statement) or current in bound([statement])
             ):
-                self.why = f"line {statement.lineno} does more than scale the sum"
                 return None
-        assert self.walk.call is not None
-        function = self.walk.call.func
-        scaled = (
-            self._scaled(function.value, current, listed, loop)
-            if isinstance(function, ast.Attribute) and function.attr == "backward"
-            else None
-        )
-        if scaled is None:
-            self.why = "the sum is used in more than a product"
-            return None
-        if not self._linear():
-            self.why = "the sum is scaled by something that has a graph"
-            return None
-        return factor + scaled
+        match self.walk.call:
+            case ast.Call(func=ast.Attribute(value=value, attr="backward")):
+                scaled = self._scaled(value, current, listed, loop)
+                return factor + scaled if scaled is not None and self._linear() else None
+        return None
 
     def _scaled(self, value: ast.expr, current: str, listed: bool, loop: ast.For | ast.While) -> str | None:
         """The factor that ``value`` puts to ``current``, None if it is anything else."""
         if not listed and ast.unparse(value) == current:
             return ""
         if isinstance(value, ast.BinOp):
-            if (inner := self._scaled(value.left, current, listed, loop)) is not None:
-                right = value.right
-                if listed and ast.unparse(right) == f"len({current})":
-                    return self._count(loop)
-                scale = self._scale(value.op, right, loop)
-                return None if scale is None else inner + scale
-            if (
-                isinstance(value.op, ast.Mult)
-                and (inner := self._scaled(value.right, current, listed, loop)) is not None
-            ):
-                scale = self._scale(value.op, value.left, loop)
-                return None if scale is None else inner + scale
-            return None
+            inner, by = self._scaled(value.left, current, listed, loop), value.right
+            if inner is not None and listed and ast.unparse(by) == f"len({current})":
+                return self._count(loop)
+            if inner is None and isinstance(value.op, ast.Mult):
+                inner, by = self._scaled(value.right, current, listed, loop), value.left
+            scale = self._scale(value.op, by, loop) if inner is not None else None
+            return None if inner is None or scale is None else inner + scale
         if listed:
             text = ast.unparse(value)
-            stacked = (f"torch.stack({current})", f"torch.stack({current}, dim=0)", f"torch.stack({current}, 0)")
-            if text == f"sum({current})" or text in [f"{s}.sum()" for s in stacked]:
-                return ""
-            if text in [f"torch.sum({s})" for s in stacked]:
-                return ""
-            if text in [f"{s}.mean()" for s in stacked] or text in [f"torch.mean({s})" for s in stacked]:
-                return self._count(loop)
+            for stacked in (f"torch.stack({current})", f"torch.stack({current}, dim=0)", f"torch.stack({current}, 0)"):
+                if text in (f"sum({current})", f"{stacked}.sum()", f"torch.sum({stacked})"):
+                    return ""
+                if text in (f"{stacked}.mean()", f"torch.mean({stacked})"):
+                    return self._count(loop)
         return None
 
     def _count(self, loop: ast.For | ast.While) -> str | None:

@@ -17,6 +17,7 @@ from codemods.graph.model.nodes import Node, Place, Value, Walk
 from codemods.graph.model.trace import Forward, Trace
 from codemods.graph.model.values import Join, Tensor, Unknown
 from codemods.proofs.gradients import Fate, Lives, holds, inside, leaf_masks
+from codemods.proofs.reach import spread
 from codemods.source import walking
 from codemods.terms.edits import Edit, InsertStatements, WrapExpression
 
@@ -192,16 +193,13 @@ class Attempt:
     def _tensor(node: Node) -> bool:
         """Whether a node is known to be that of a tensor: by what made it, or because something takes it that takes
         nothing else."""
-        stack = [node]
-        while stack:
-            one = stack.pop()
-            if _taken_as_tensor(one):
-                continue
-            if one.kind is NodeKind.PHI:
-                stack.extend(one.parents)
-            elif one.kind not in (NodeKind.OP, NodeKind.MODULE) or one.label in ("module", "forward"):
-                return False
-        return True
+        found = spread([node], lambda n: n.parents if n.kind is NodeKind.PHI and not _taken_as_tensor(n) else ())
+        return all(
+            n.kind is NodeKind.PHI
+            or (n.kind in (NodeKind.OP, NodeKind.MODULE) and n.label not in ("module", "forward"))
+            or _taken_as_tensor(n)
+            for n in found
+        )
 
     def _given(self, cut: Cut) -> bool:
         """Whether a forward got the tensor itself there, not a list of such; operations take nothing else."""
@@ -272,13 +270,7 @@ class Attempt:
 
     def _covered(self) -> bool:
         """Whether the backward no longer comes to any wasted leaf."""
-        reached: set[int] = set()
-        stack = list(self.walk.roots)
-        while stack:
-            node = stack.pop()
-            if id(node) not in reached:
-                reached.add(id(node))
-                stack.extend(self._kept(node))
+        reached = {id(node) for node in spread(self.walk.roots, self._kept)}
         self.gone = self.seen - reached
         return not any(id(leaf) in reached for leaf in self.fate.wasted) and any(
             id(leaf) in reached for leaf in self.fate.used

@@ -12,13 +12,13 @@ from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.trace import Forward, Trace
 from codemods.proofs.early_changes import late
 from codemods.proofs.gradients import Lives, leaf_masks
-from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
+from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, trail_of
 from codemods.proofs.paired_flags import Late, paired
 from codemods.proofs.reach import folds
 from codemods.proofs.turns import crossed
 from codemods.rules.base import Rule
 from codemods.rules.undetached_generator_output.cuts import Attempt, arguments, node_of
-from codemods.terms.findings import Finding, Promise, TrailStep
+from codemods.terms.findings import Finding, Promise
 from codemods.terms.spans import Span
 
 
@@ -155,69 +155,48 @@ class UndetachedGeneratorOutput(Rule):
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
         needed = {(site.path, site.span) for site in sites(observations, _Site.ARGUMENT)}
-        done: set[tuple[str, Span]] = set()
-        for site in sites(observations, _Site.CUT):
-            if any(place in needed for o in site.observations for place in o.facts["sites"]):
-                continue
-            done.add((site.path, site.span))
-            yield from self._finding(site, decision)
-        for site in sites(observations, _Site.ASIDE):
-            if (site.path, site.span) in done or any(p in needed for o in site.observations for p in o.facts["sites"]):
-                continue
-            done.add((site.path, site.span))
-            first, *_ = self._finding(site, decision)
-            doubt = ", unless another step was to use them"
-            yield replace(
-                first, promise=Promise.ADVICE, likely=first.promise, message=first.message + doubt, partners=()
-            )
-        for site in sites(observations, _Site.VAGUE):
-            if (site.path, site.span) in done or any(p in needed for o in site.observations for p in o.facts["sites"]):
-                continue
-            done.add((site.path, site.span))
-            name = site.facts["name"]
-            yield self.finding(
-                site,
-                f"this loss computes gradients for what made `{name}`, which are discarded; its origin cannot be seen: "
-                "if it is a tensor, detach it for this loss",
-            )
-        for site in sites(observations, _Site.SHARED):
-            if (site.path, site.span) not in done:
-                yield self.finding(
-                    site,
-                    "one output serves two losses with separate optimizers, so one loss back-propagates into "
-                    "parameters that only the other trains; it needs a second forward over the detached input",
-                )
+        told: set[tuple[str, Span]] = set()
+        for kind in (_Site.CUT, _Site.ASIDE, _Site.VAGUE, _Site.SHARED):
+            for site in sites(observations, kind):
+                if (site.path, site.span) in told or not needed.isdisjoint(site.all("sites")):
+                    continue
+                told.add((site.path, site.span))
+                if kind is _Site.CUT:
+                    yield from self._finding(site, decision)
+                elif kind is _Site.ASIDE:
+                    first, *_ = self._finding(site, decision)
+                    message = f"{first.message}, unless another step was to use them"
+                    yield replace(first, promise=Promise.ADVICE, likely=first.promise, message=message, partners=())
+                elif kind is _Site.VAGUE:
+                    yield self.finding(
+                        site,
+                        f"this loss computes gradients for what made `{site.facts['name']}`, which are discarded; its "
+                        "origin cannot be seen: if it is a tensor, detach it for this loss",
+                    )
+                else:
+                    yield self.finding(
+                        site,
+                        "one output serves two losses with separate optimizers, so one loss back-propagates into "
+                        "parameters that only the other trains; it needs a second forward over the detached input",
+                    )
 
     def _finding(self, site: Site, decision: Decision) -> Iterator[Finding]:
-        found = [o.facts for o in site.observations]
-        edits = list(dict.fromkeys(edit for facts in found for edit in facts["edits"]))
-        flags = list(dict.fromkeys(flag for facts in found for flag in facts["flags"]))
-        mends = tuple(dict.fromkeys(pair for facts in found for pair in facts["late"]))
-        steps = tuple(dict.fromkeys(TrailStep(*step) for step in max(found, key=lambda f: len(f["trail"]))["trail"]))
-        name = found[0]["name"]
+        flags, mends = site.all("flags"), tuple(site.all("late"))
+        steps = trail_of(max(site.observations, key=lambda o: len(o.facts["trail"])).facts["trail"])
+        name = site.observations[0].facts["name"]
         if mends:
             message = f"this loss and another one use the graph that made `{name}`; the first backward frees it"
         elif flags:
             message = f"retain_graph=True keeps the graph that made `{name}` alive for gradients that are discarded"
         else:
             message = f"this loss computes gradients for what made `{name}`, which are discarded"
-        kept = Promise.EQUIVALENT if any(facts["folds"] for facts in found) else Promise.EXACT
+        kept = Promise.EQUIVALENT if site.any("folds") else Promise.EXACT
         promise = Promise.REPAIR if mends else kept
         remedy = f"detach `{name}` for this loss"
         yield from paired(
-            self.name,
-            site,
-            decision,
-            promise,
-            message,
-            remedy,
-            steps,
-            edits,
-            flags,
-            kept=f"the graph that `{name}` was made by",
-            mends=mends,
-            cuts=tuple(dict.fromkeys(cut for facts in found for cut in facts["cuts"])),
-        )
+            self.name, site, decision, promise, message, remedy, steps, site.all("edits"), flags,
+            kept=f"the graph that `{name}` was made by", mends=mends, cuts=tuple(site.all("cuts")),
+        )  # fmt: skip
 
 
 def _reaches(walk: Walk, forward: Forward, node: Node) -> bool:
