@@ -26,10 +26,9 @@ from codemods.graph.model.values import (
     Unknown,
     options_of,
 )
-from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS
+from codemods.proofs.syntax import COMPREHENSIONS, DEFINITIONS, FUNCTIONS, ends_errors, names, scope
 from codemods.source import walking
 
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # A name, or a name that is bound wherever a test holds (True) or does not (False).
 _Fact = str | tuple[str, bool, str]
 _Facts = frozenset[_Fact]
@@ -40,16 +39,10 @@ def bound_at(file: ParsedFile, statement: ast.stmt, name: str, where: str = "aft
 
     A name that the function around it does not bind is looked for at the end of what is around that.
     """
-    scope = file.enclosing(statement, *FUNCTIONS, ast.ClassDef) or file.tree
-    flow = file.once(_flow_of, scope)
-    if name in flow.own:
-        known = (flow.after if where == "after" else flow.before).get(statement)
-        return known is not None and name in known
-    while scope is not file.tree:
-        scope = file.enclosing(scope, *FUNCTIONS) or file.tree
-        flow = file.once(_flow_of, scope)
+    for i, flow in enumerate(_flows(file, statement)):
         if name in flow.own:
-            return flow.at_end is not None and name in flow.at_end
+            known = flow.at_end if i else (flow.after if where == "after" else flow.before).get(statement)
+            return known is not None and name in known
     return False
 
 
@@ -58,14 +51,19 @@ def bound_around(file: ParsedFile, statement: ast.stmt, name: str) -> bool | Non
 
     What is declared global may be bound by any function of the file.
     """
-    scope = file.enclosing(statement, *FUNCTIONS, ast.ClassDef) or file.tree
-    if name in file.once(_flow_of, scope).own:
-        return True
-    while scope is not file.tree:
-        scope = file.enclosing(scope, *FUNCTIONS) or file.tree
-        if name in file.once(_flow_of, scope).own:
-            return False
+    for i, flow in enumerate(_flows(file, statement)):
+        if name in flow.own:
+            return i == 0
     return False if name in file.once(_globals, file.tree) else None
+
+
+def _flows(file: ParsedFile, statement: ast.stmt) -> Iterator[_Flow]:
+    """Those of the scope of a statement and of what is around that; a class is only seen from within itself."""
+    around = file.enclosing(statement, *FUNCTIONS, ast.ClassDef) or file.tree
+    yield file.once(_flow_of, around)
+    while around is not file.tree:
+        around = scope(file, around)
+        yield file.once(_flow_of, around)
 
 
 def _globals(tree: ast.Module) -> set[str]:
@@ -151,14 +149,12 @@ class _Flow:
     at_end: _Facts | None = None
 
 
-def _flow_of(scope: ast.AST) -> _Flow:
+def _flow_of(code: ast.AST) -> _Flow:
     flow = _Flow()
-    body = scope.body if isinstance(scope, (*FUNCTIONS, ast.Module, ast.ClassDef)) else []
-    if not isinstance(body, list):
-        return flow
+    body: list[ast.stmt] = getattr(code, "body", [])
     arguments: set[str] = set()
-    if isinstance(scope, FUNCTIONS):
-        arguments = {a.arg for a in walking.walk(scope.args) if isinstance(a, ast.arg)}
+    if isinstance(code, FUNCTIONS):
+        arguments = {a.arg for a in walking.walk(code.args) if isinstance(a, ast.arg)}
     declared = {n for s in _statements(body) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
     flow.own = (arguments | {n for s in _statements(body) for n in _bindings(s)}) - declared
     walk = _Walk(flow)
@@ -200,7 +196,7 @@ def _bindings(statement: ast.stmt) -> set[str]:
         elif isinstance(node, ast.ExceptHandler) and node.name:
             found.add(node.name)
         for child in walking.children(node):
-            if not isinstance(child, (ast.stmt, ast.Lambda, *_COMPREHENSIONS)):
+            if not isinstance(child, (ast.stmt, ast.Lambda, *COMPREHENSIONS)):
                 stack.append(child)
     return found
 
@@ -215,7 +211,7 @@ def _targets(statement: ast.stmt) -> set[str]:
         targets = [statement.target]
     else:
         return set()
-    return {n.id for t in targets for n in walking.walk(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return {name for target in targets for name in names(target, ast.Store)}
 
 
 class _Walk:
@@ -239,9 +235,11 @@ class _Walk:
         if isinstance(statement, (ast.For, ast.AsyncFor, ast.While)):
             return self._loop(statement, facts)
         if isinstance(statement, (ast.With, ast.AsyncWith)):
-            names = {n for item in statement.items if item.optional_vars for n in _stored(item.optional_vars)}
-            return self.suite(statement.body, _bind(facts, names))
-        if isinstance(statement, ast.Try) or type(statement).__name__ == "TryStar":
+            given = {n for item in statement.items if item.optional_vars for n in _stored(item.optional_vars)}
+            begun = _bind(facts, given)
+            end = self.suite(statement.body, begun)
+            return _meet([end, begun]) if ends_errors(statement) else end
+        if ends_errors(statement):
             return self._try(statement, facts)
         if isinstance(statement, ast.Match):
             ends = [self.suite(case.body, _bind(facts, _stored(case.pattern))) for case in statement.cases]
@@ -255,7 +253,7 @@ class _Walk:
                 self.breaks.append(facts)
             return None
         if isinstance(statement, ast.Delete):
-            gone = {n.id for n in walking.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)}
+            gone = names(statement, ast.Del)
             return frozenset(fact for fact in facts if (fact if isinstance(fact, str) else fact[2]) not in gone)
         return _bind(facts, _targets(statement), _attributes(statement))
 
@@ -277,17 +275,11 @@ class _Walk:
     def _loop(self, statement: ast.For | ast.AsyncFor | ast.While, facts: _Facts) -> _Facts | None:
         outer, self.breaks = self.breaks, []
         changed = {n for s in _statements(statement.body) for n in (*_bindings(s), *_attributes(s))}
-        names = set() if isinstance(statement, ast.While) else set(_stored(statement.target))
+        turning = set() if isinstance(statement, ast.While) else _stored(statement.target)
         # what a turn changes may undo what was known of a test before it
-        start = frozenset(f for f in facts if isinstance(f, str) or not _mentions(_expression(f[0]), changed | names))
-        deleted = {
-            n.id
-            for s in statement.body
-            for n in walking.walk(s)
-            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)
-        }
-        start = frozenset(f for f in start if f not in deleted)
-        self.suite(statement.body, _bind(start, names))
+        start = frozenset(f for f in facts if isinstance(f, str) or not _mentions(_expression(f[0]), changed | turning))
+        start -= {name for s in statement.body for name in names(s, ast.Del)}
+        self.suite(statement.body, _bind(start, turning))
         forever = isinstance(statement, ast.While) and isinstance(statement.test, ast.Constant) and statement.test.value
         ends = [*self.breaks, *([] if forever else [self.suite(statement.orelse, start)])]
         self.breaks = outer
@@ -306,13 +298,11 @@ class _Walk:
         return met | last
 
 
-def _bind(facts: _Facts, names: Iterable[str], attributes: Iterable[str] = ()) -> _Facts:
-    names = set(names)
-    changed = names | set(attributes)
+def _bind(facts: _Facts, given: set[str], attributes: Iterable[str] = ()) -> _Facts:
+    changed = given | set(attributes)
     if not changed:
         return facts
-    kept = {f for f in facts if isinstance(f, str) or not _mentions(_expression(f[0]), changed)}
-    return frozenset(kept | names)
+    return frozenset(f for f in facts if isinstance(f, str) or not _mentions(_expression(f[0]), changed)) | given
 
 
 def _given(facts: _Facts, test: str, *, holds: bool) -> _Facts:
@@ -325,8 +315,9 @@ def _meet(ends: Iterable[_Facts | None]) -> _Facts | None:
 
 
 def _stored(target: ast.AST) -> set[str]:
-    names = {n.id for n in walking.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    return names | {n.name for n in walking.walk(target) if isinstance(n, (ast.MatchAs, ast.MatchStar)) and n.name}
+    return names(target, ast.Store) | {
+        n.name for n in walking.walk(target) if isinstance(n, (ast.MatchAs, ast.MatchStar)) and n.name
+    }
 
 
 def _attributes(statement: ast.stmt) -> set[str]:
@@ -340,8 +331,5 @@ def _expression(text: str) -> ast.AST:
     return ast.parse(text, mode="eval").body
 
 
-def _mentions(test: ast.AST, names: set[str]) -> bool:
-    return any(
-        (isinstance(n, ast.Name) and n.id in names) or (isinstance(n, ast.Attribute) and ast.unparse(n) in names)
-        for n in walking.walk(test)
-    )
+def _mentions(test: ast.AST, asked: set[str]) -> bool:
+    return any(isinstance(n, (ast.Name, ast.Attribute)) and ast.unparse(n) in asked for n in walking.walk(test))

@@ -45,6 +45,11 @@ class Carry:
     edges: set[tuple[Node, Node]] = field(default_factory=set)
     soon: frozenset[Node] = frozenset()
 
+    @property
+    def key(self) -> tuple[Carrier, int]:
+        """The carrier and the statement that stored it there: what these have in common is one value."""
+        return self.carrier, id(self.store.statement)
+
     def add(self, other: Carry) -> None:
         """Note what another pair of turns shows of the same value."""
         self.edges |= other.edges
@@ -68,6 +73,7 @@ class Ledger:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self._reach: dict[int, set[Node]] = {}
+        self._walked_again: dict[Walk, set[Node]] = {}
         self._sure = SurePaths(trace.nodes)
 
     def reached(self, walk: Walk) -> set[Node]:
@@ -113,52 +119,47 @@ class Ledger:
     @cached_property
     def carries(self) -> list[Carry]:
         """What is walked again in a later turn, by what carried it."""
-        found: dict[tuple[Carrier, int], Carry] = {}
-        for walk in self.trace.walks:
-            if not any(crossed(earlier.place, walk.place) for _, earlier in walk.again):
-                continue
-            for carry in self._carried_into(walk):
-                key = (carry.carrier, id(carry.store.statement))
-                found.setdefault(key, carry).add(carry)
-        return list(found.values())
+        walks = (w for w in self.trace.walks if any(crossed(earlier.place, w.place) for _, earlier in w.again))
+        return as_one(carry for walk in walks for carry in self._carried_into(walk))
 
     @cached_property
     def perhaps(self) -> list[Carry]:
         """What is walked again on one of two paths into a turn, where a condition in the loop chooses between them;
         on the other path it is made anew, or cut. One for each pair of turns of each loop."""
-        known = {(carry.carrier, id(carry.store.statement)) for carry in self.carries}
-        return [
-            carry
-            for walk in self.trace.walks
-            for carry in self._carried_into(walk, sometimes=True)
-            if (carry.carrier, id(carry.store.statement)) not in known
-        ]
+        known = {carry.key for carry in self.carries}
+        found = (carry for walk in self.trace.walks for carry in self._carried_into(walk, sometimes=True))
+        return [carry for carry in found if carry.key not in known]
+
+    def crossings(self, walk: Walk) -> Iterator[tuple[Node, Node, ast.AST]]:
+        """What a walk surely comes to and is computed of something that an earlier turn made; that, and the loop."""
+        for child in sorted(self.reached(walk) if walk.again else (), key=lambda n: n.birth):
+            for old in child.parents:
+                loop = None if old.leaf else crossed(old.place, child.place)
+                if loop is not None:
+                    yield child, old, loop
 
     def _carried_into(self, walk: Walk, *, sometimes: bool = False) -> Iterator[Carry]:
-        reached = self.reached(walk)
-        again = {node for node, _ in walk.again}
-        for child in sorted(reached, key=lambda n: n.birth):
+        for child, old, loop in self.crossings(walk):
             if opaque(child) or (child.kind is NodeKind.PHI and not child.certain) is not sometimes:
                 continue
             if sometimes and not of_a_changing_condition(child.place):
                 continue
-            for old in child.parents:
-                loop = None if old.leaf else crossed(old.place, child.place)
-                if loop is None:
-                    continue
-                if child.kind is NodeKind.PHI and not all(crossed(p.place, child.place) for p in child.parents):
-                    continue
-                yield from self.carry(walk, again, child, old, loop, sometimes=sometimes)
+            if child.kind is not NodeKind.PHI or all(crossed(p.place, child.place) for p in child.parents):
+                yield from self.carry(walk, child, old, loop, sometimes=sometimes)
 
-    def carry(
-        self, walk: Walk, again: set[Node], child: Node, old: Node, loop: ast.AST, *, sometimes: bool = False
-    ) -> Iterator[Carry]:
+    def _again(self, walk: Walk) -> set[Node]:
+        """What a walk goes through as an earlier one did."""
+        if walk not in self._walked_again:
+            self._walked_again[walk] = {node for node, _ in walk.again}
+        return self._walked_again[walk]
+
+    def carry(self, walk: Walk, child: Node, old: Node, loop: ast.AST, *, sometimes: bool = False) -> Iterator[Carry]:
         """What carried ``old`` into the turn of ``loop`` that computes ``child`` of it; nothing where ``walk`` may not
         go through a freed graph there, or, unless ``sometimes`` will do, does so on some paths only."""
         sources = origins(old)
         if not sources or not all(crossed(o.place, child.place) for o in sources):
             return
-        graph: set[Node] = set()
+        again, graph = self._again(walk), set[Node]()
         freed_by: Walk | None = None
         saving = False
         for source in sources:
@@ -287,7 +288,7 @@ class Ledger:
         for walk in self.trace.walks:
             if walk.place.clock >= carry.walk.place.clock:
                 continue
-            again = {node for node, _ in walk.again}
+            again = self._again(walk)
             for child in self.reached(walk):
                 # in another turn it may be a join of paths, and it may come from a turn of another loop
                 for old in {one for parent in child.parents for one in (parent, *origins(parent))}:
@@ -324,6 +325,14 @@ class Ledger:
             if any(not node.leaf and any(id(w) in earlier for w in node.walks) for node in left):
                 return True
         return False
+
+
+def as_one(carries: Iterable[Carry]) -> list[Carry]:
+    """Carries; what several pairs of turns show of one value, together."""
+    found: dict[tuple[Carrier, int], Carry] = {}
+    for carry in carries:
+        found.setdefault(carry.key, carry).add(carry)
+    return list(found.values())
 
 
 def _met(child: Node, old: Node, sources: list[Node]) -> list[tuple[Reading, Place, Carrier]]:

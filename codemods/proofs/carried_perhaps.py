@@ -6,9 +6,9 @@ from __future__ import annotations
 import ast
 
 from codemods.graph.model.kinds import NodeKind
-from codemods.graph.model.nodes import Carrier, Node
+from codemods.graph.model.nodes import Node
 from codemods.graph.model.opacity import opaque
-from codemods.proofs.carried import Carry, Ledger
+from codemods.proofs.carried import Carry, Ledger, as_one
 from codemods.proofs.first_turns import passed_by_at_first
 from codemods.proofs.reach import reach
 from codemods.proofs.turns import crossed, every_turn
@@ -16,20 +16,15 @@ from codemods.proofs.turns import crossed, every_turn
 
 def presumed(ledger: Ledger) -> list[Carry]:
     """What is walked again in a later turn if the module keeps the graph of what it gets, by what carried it."""
-    known = {(carry.carrier, id(carry.store.statement)) for carry in ledger.carries}
-    found: dict[tuple[Carrier, int], Carry] = {}
-    for walk in ledger.trace.walks:
-        again = {node for node, _ in walk.again}
-        for child in sorted(ledger.reached(walk) if again else (), key=lambda n: n.birth):
-            for old in child.parents if child.kind is NodeKind.MODULE and opaque(child) else ():
-                loop = None if old.leaf else crossed(old.place, child.place)
-                if loop is None or not _gave(child, old):
-                    continue
-                for carry in ledger.carry(walk, again, child, old, loop):
-                    key = (carry.carrier, id(carry.store.statement))
-                    if key not in known and not carry.walked_in_some_turns and not carry.read_in_some_turns:
-                        found.setdefault(key, carry).add(carry)
-    return list(found.values())
+    known = {carry.key for carry in ledger.carries}
+    return as_one(
+        carry
+        for walk in ledger.trace.walks
+        for child, old, loop in ledger.crossings(walk)
+        if child.kind is NodeKind.MODULE and opaque(child) and _gave(child, old)
+        for carry in ledger.carry(walk, child, old, loop)
+        if carry.key not in known and not carry.walked_in_some_turns and not carry.read_in_some_turns
+    )
 
 
 def carried_at_times(ledger: Ledger) -> list[Carry]:
@@ -49,23 +44,21 @@ def stored_at_times(ledger: Ledger) -> list[Carry]:
 
     A turn that finds it walks the freed graph, whatever the condition says.
     """
-    found: dict[tuple[Carrier, int], Carry] = {}
-    for walk in ledger.trace.walks:
-        again = {node for node, _ in walk.again}
-        for child in sorted(ledger.reached(walk) if again else (), key=lambda n: n.birth):
-            if child.kind is not NodeKind.PHI or child.certain or isinstance(child.place.statement, ast.If):
-                continue
-            loops = [None if old.leaf else crossed(old.place, child.place) for old in child.parents]
-            for old, loop in zip(child.parents, loops, strict=True):
-                if loop is None or None in loops:
-                    continue
-                for carry in ledger.carry(walk, again, child, old, loop):
-                    places = (walk.place, carry.freed_by.place, carry.reading.place)
-                    # what is stored before its step's backward may be meant to learn in it
-                    behind = carry.store.clock > carry.freed_by.place.clock
-                    if behind and all(every_turn(place, loop) for place in places):
-                        found.setdefault((carry.carrier, id(carry.store.statement)), carry).add(carry)
-    return list(found.values())
+
+    def at_times(child: Node) -> bool:
+        one_of_several = child.kind is NodeKind.PHI and not child.certain
+        return one_of_several and not isinstance(child.place.statement, ast.If)
+
+    return as_one(
+        carry
+        for walk in ledger.trace.walks
+        for child, old, loop in ledger.crossings(walk)
+        if at_times(child) and all(not p.leaf and crossed(p.place, child.place) for p in child.parents)
+        for carry in ledger.carry(walk, child, old, loop)
+        # what is stored before its step's backward may be meant to learn in it
+        if carry.store.clock > carry.freed_by.place.clock
+        if all(every_turn(place, loop) for place in (walk.place, carry.freed_by.place, carry.reading.place))
+    )
 
 
 def _gave(child: Node, old: Node) -> bool:

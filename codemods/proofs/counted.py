@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.graph.model.program import ParsedFile
-from codemods.proofs.syntax import FUNCTIONS
+from codemods.proofs.syntax import scope
 from codemods.source.walking import walk
 
 
@@ -28,8 +28,7 @@ def by_count(file: ParsedFile, test: ast.expr, loop: ast.AST | None, *, holds: b
 def _counts(file: ParsedFile, name: ast.expr, loop: ast.AST) -> bool:
     """Whether a name or an attribute counts the turns of a loop: by ``enumerate``, ``range`` or ``+= 1``."""
     text, counted = ast.unparse(name), False
-    scope = file.enclosing(loop, *FUNCTIONS) or file.tree
-    for node in walk(scope):
+    for node in walk(scope(file, loop)):
         if not isinstance(getattr(node, "ctx", None), ast.Store) or ast.unparse(node) != text:
             continue
         made = file.parent(node)
@@ -59,16 +58,10 @@ def _numbers(loop: ast.AST, target: ast.AST) -> bool:
     """Whether a target of a loop is a number that grows by one in each turn."""
     if not isinstance(loop, (ast.For, ast.AsyncFor)):
         return False
-    name = "range"
-    if isinstance(loop.target, ast.Tuple):
-        if loop.target.elts[0] is not target:
-            return False
-        name = "enumerate"
-    elif loop.target is not target:
-        return False
-    given: ast.AST | None = loop.iter
+    paired = isinstance(loop.target, ast.Tuple) and loop.target.elts[0] is target
+    given: ast.AST | None = loop.iter if paired or loop.target is target else None
     while isinstance(given, ast.Call):
-        if isinstance(given.func, ast.Name) and given.func.id == name:
+        if isinstance(given.func, ast.Name) and given.func.id == ("enumerate" if paired else "range"):
             return True
         # a bar of progress gives what it gets
         given = given.args[0] if given.args else None

@@ -231,15 +231,8 @@ def _path(carry: Carry, frame: Frame, *, through_globals: bool) -> str | None:
 def _handed_on(carry: Carry, frame: Frame) -> str | None:
     """A local of ``frame`` that holds the value and is returned."""
     definition = frame.definition
-    if definition is None:
-        return None
-    returned = {
-        name.id
-        for node in walking.walk(definition)
-        if isinstance(node, ast.Return) and node.value is not None
-        for name in walking.walk(node.value)
-        if isinstance(name, ast.Name)
-    }
+    inside = walking.walk(definition) if definition is not None else ()
+    returned = {name for node in inside if isinstance(node, ast.Return) for name in walking.names_in(node)}
     held = {c.name for c, _ in carry.old.stores if c.kind is CarrierKind.LOCAL and c.owner == frame.fid}
     both = sorted(held & returned, key=lambda name: (name != carry.carrier.name, name))
     return both[0] if both else None
@@ -247,14 +240,11 @@ def _handed_on(carry: Carry, frame: Frame) -> str | None:
 
 def _climb(file: ParsedFile, statement: ast.stmt | None) -> list[ast.stmt]:
     """A statement and the ``with`` blocks around it, the innermost first."""
-    found: list[ast.stmt] = []
-    node: ast.AST | None = statement
-    while isinstance(node, ast.stmt):
-        found.append(node)
-        outer = file.parent(node)
+    found = [] if statement is None else [statement]
+    for outer in file.outward(statement) if statement is not None else ():
         if not isinstance(outer, (ast.With, ast.AsyncWith)):
             break
-        node = outer
+        found.append(outer)
     return found
 
 

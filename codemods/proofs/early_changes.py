@@ -110,6 +110,12 @@ def refused(nodes: Iterable[Node], since: Place, changes: Mapping[int, Sequence[
     )
 
 
+def stepped(trace: Trace, first: Walk, then: Walk) -> set[Node]:
+    """The parameters that optimizers change between two walks so that a backward notices."""
+    between = (s for s in trace.steps if first.place.clock < s.place.clock < then.place.clock and not s.unnoticed)
+    return {leaf for step in between for leaf in step.leaves or ()}
+
+
 def changes_of(trace: Trace) -> dict[int, list[Step | Mark]]:
     """The steps and writes that surely change each leaf, by its ``id``, in order."""
     cleared = clearings(trace)

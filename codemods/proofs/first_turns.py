@@ -11,7 +11,7 @@ from codemods.graph.model.facts.libraries import BAR_LIBRARIES
 from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.carried import Carry
-from codemods.proofs.syntax import FUNCTIONS, LOOPS
+from codemods.proofs.syntax import FUNCTIONS, LOOPS, bindings, scope
 from codemods.proofs.turns import named
 from codemods.source.walking import walk
 
@@ -94,10 +94,7 @@ class _Guard(NamedTuple):
     def _counted(self, count: ast.Name) -> _Numbers | None:
         """The values that a variable has at the guard; None unless it counts the turns that hand the state on."""
         inner = self.file.enclosing(self.branch, *LOOPS, *FUNCTIONS)
-        scope = self.file.enclosing(self.branch, *FUNCTIONS) or self.file.tree
-        stores = [
-            n for n in walk(scope) if isinstance(n, ast.Name) and n.id == count.id and not isinstance(n.ctx, ast.Load)
-        ]
+        stores = bindings(scope(self.file, self.branch), count.id)
         made = [self.file.parent(n) for n in stores]
         shared = any(isinstance(n, (ast.Global, ast.Nonlocal)) and count.id in n.names for n in walk(self.file.tree))
         if not isinstance(inner, LOOPS) or shared:

@@ -17,7 +17,7 @@ from codemods.graph.model.state import FROZEN
 from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import suite_of
 from codemods.proofs.marks import clears, touches_gradients
-from codemods.proofs.syntax import FUNCTIONS, own_nodes
+from codemods.proofs.syntax import FUNCTIONS, ends_errors, own_nodes
 from codemods.source import walking
 
 
@@ -219,7 +219,7 @@ def _unconditional(place: Place) -> bool:
 def _transparent(parent: ast.AST | None, child: ast.AST) -> bool:
     """Whether entering ``parent`` always reaches ``child``: a ``with``, or a loop that only clears."""
     if isinstance(parent, (ast.With, ast.AsyncWith)):
-        return True
+        return not ends_errors(parent)
     if isinstance(parent, ast.For) and child in parent.body:
         # the run has seen what it goes through; that it may be empty is not what such loops are written for
         return not any(isinstance(n, (ast.If, ast.Continue, ast.Break, ast.Try)) for n in walking.walk(parent))

@@ -10,13 +10,13 @@ from typing import Literal
 
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.bindings import bound_around, bound_at
+from codemods.proofs.blocks import suite_of
 from codemods.proofs.observations import Decision
-from codemods.proofs.syntax import DEFINITIONS
+from codemods.proofs.syntax import COMPREHENSIONS, DEFINITIONS, names, reads
 from codemods.source.walking import children, walk
 from codemods.terms.edits import AddHelper, Edit, InsertStatements, MoveStatement
 from codemods.terms.findings import Finding, as_advice
 
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _ENDS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 _TORCH = "__torch__"
 _BUILTINS = frozenset(dir(builtins))
@@ -56,9 +56,9 @@ def _bound_builtins(tree: ast.AST) -> set[str]:
     methods = {id(m) for c in walk(tree) if isinstance(c, ast.ClassDef) for m in c.body}
     for node in walk(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            names = {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+            given = {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
             # ``torch`` exports types and functions of these names
-            found |= {"float", "sum", "any", "all", "int", "bool", "abs", "max", "min"} if "*" in names else names
+            found |= {"float", "sum", "any", "all", "int", "bool", "abs", "max", "min"} if "*" in given else given
         elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             found.add(node.id)
         elif isinstance(node, ast.arg):
@@ -72,7 +72,7 @@ def _bound_in(file: ParsedFile, edits: list[InsertStatements | MoveStatement], h
     moved = [file.find(e.target, ast.stmt) for e in edits if isinstance(e, MoveStatement)]
     texts = {e: _parsed(e.code) for e in edits if isinstance(e, InsertStatements)}
     # what the edits bind themselves they bind in their order
-    made = helpers | {n for node in (*moved, *texts.values()) if node is not None for n in _names(node, ast.Store)}
+    made = helpers | {n for node in (*moved, *texts.values()) if node is not None for n in names(node, ast.Store)}
     for edit in edits:
         anchor = file.find(edit.anchor, ast.stmt)
         if not isinstance(anchor, ast.stmt):
@@ -85,7 +85,7 @@ def _bound_in(file: ParsedFile, edits: list[InsertStatements | MoveStatement], h
                 return False
         else:
             node = texts[edit]
-        if node is not None and any(_taken_over(file, point[0], name) for name in _names(node, ast.Store)):
+        if node is not None and any(_taken_over(file, point[0], name) for name in names(node, ast.Store)):
             return False
         if node is not None and not all(_bound(file, *point, name) for name in _read(node) - made):
             return False
@@ -99,17 +99,13 @@ def _parsed(code: str) -> ast.Module | None:
         return None
 
 
-def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
-    return {n.id for n in walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, context)}
-
-
 def _read(node: ast.AST) -> set[str]:
     """The names that code reads from its surroundings."""
-    own = {n for c in walk(node) if isinstance(c, ast.comprehension) for n in _names(c.target, ast.Store)}
+    own = {n for c in walk(node) if isinstance(c, ast.comprehension) for n in names(c.target, ast.Store)}
     own |= {a.arg for a in walk(node) if isinstance(a, ast.arg)}
-    asked = _names(node, ast.Load)
+    asked = names(node)
     if isinstance(node, ast.AugAssign):
-        asked |= _names(node.target, ast.Store)
+        asked |= names(node.target, ast.Store)
     return asked - own - {_TORCH} - set(dir(builtins))
 
 
@@ -137,7 +133,7 @@ def _taken_over(file: ParsedFile, statement: ast.stmt, name: str) -> bool:
     if function is None:
         return False
     declared = {n for s in walk(function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
-    return name not in declared and name in _names(function, ast.Load)
+    return name not in declared and name in names(function)
 
 
 def _takes_all(tree: ast.Module) -> bool:
@@ -150,17 +146,13 @@ def _asked_anyway(file: ParsedFile, statement: ast.stmt, where: str, name: str) 
     inner: ast.AST = statement
     first = True
     while isinstance(inner, ast.stmt):
-        outer = file.parent(inner)
-        for suite in (getattr(outer, field, None) for field in ("body", "orelse", "finalbody")):
-            if not isinstance(suite, list) or inner not in suite:
-                continue
-            index = suite.index(inner)
-            split = index + (1 if first and where == "after" else 0)
-            if _asks(reversed(suite[:split]), name) or (first and _asks(iter(suite[split:]), name)):
-                return True
+        outer, suite = file.parent(inner), suite_of(file, inner)
+        split = suite.index(inner) + (first and where == "after")
+        if _asks(reversed(suite[:split]), name) or (first and _asks(iter(suite[split:]), name)):
+            return True
         if outer is None or isinstance(outer, (*DEFINITIONS, ast.ClassDef)):
             return False
-        if name in _names(outer, ast.Del):
+        if name in names(outer, ast.Del):
             return False
         if isinstance(outer, ast.stmt) and name in _at_once(outer):
             return True
@@ -170,11 +162,11 @@ def _asked_anyway(file: ParsedFile, statement: ast.stmt, where: str, name: str) 
 
 def _asks(suite: Iterator[ast.stmt], name: str) -> bool:
     for statement in suite:
-        if name in _names(statement, ast.Del):
+        if name in names(statement, ast.Del):
             return False
         if name in _at_once(statement):
             return True
-        if name in _names(statement, ast.Store) or any(isinstance(n, _ENDS) for n in walk(statement)):
+        if name in names(statement, ast.Store) or any(isinstance(n, _ENDS) for n in walk(statement)):
             return False
     return False
 
@@ -189,7 +181,7 @@ def _at_once(statement: ast.stmt) -> set[str]:
         node = stack.pop()
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             found.add(node.id)
-        if isinstance(node, (ast.Lambda, ast.IfExp, ast.BoolOp, *_COMPREHENSIONS)):
+        if isinstance(node, (ast.Lambda, ast.IfExp, ast.BoolOp, *COMPREHENSIONS)):
             continue
         stack += [
             child for child in children(node) if not isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case))
@@ -199,19 +191,11 @@ def _at_once(statement: ast.stmt) -> set[str]:
 
 def _read_between(file: ParsedFile, target: ast.stmt, anchor: ast.stmt, moved: list[ast.AST | None]) -> bool:
     """Whether what ``target`` binds is read on its way to ``anchor``, by something that does not move with it."""
-    names = _names(target, ast.Store)
-    if not names:
-        return False
+    given = names(target, ast.Store)
     low, high = target.end_lineno or target.lineno, anchor.lineno
     if anchor.lineno < target.lineno:
         low, high = anchor.end_lineno or anchor.lineno, target.lineno
     lines = {n for s in moved if isinstance(s, ast.stmt) for n in range(s.lineno, (s.end_lineno or s.lineno) + 1)}
-    scope = file.enclosing(target, *DEFINITIONS) or file.tree
-    return any(
-        isinstance(n, ast.Name)
-        and isinstance(n.ctx, ast.Load)
-        and n.id in names
-        and low < n.lineno < high
-        and n.lineno not in lines
-        for n in walk(scope)
-    )
+    around = file.enclosing(target, *DEFINITIONS) or file.tree
+    asked = (n for name in given for n in reads(around, name))
+    return any(low < n.lineno < high and n.lineno not in lines for n in asked)

@@ -9,8 +9,8 @@ the other stands as well. What stands around both decides about both.
 * ``return`` in a function that was called leaves out what is behind it. ``break``, ``continue`` and what else leaves a
   turn matters only from another on: on the way to another, they leave that as well. Loops that are passed whole keep
   theirs to themselves.
-* Errors leave what is on the way to another with it, unless a ``try`` is left. From another on, whatever raises and any
-  ``try`` leaves a place out; with ``until``, what is caught on the way there.
+* Errors leave what is on the way to another with it, unless a ``try`` or a ``with suppress(...)`` is left. From another
+  on, whatever raises and any of these leaves a place out; with ``until``, what is caught on the way there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from codemods.graph.model.nodes import Place
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.blocks import meeting
 from codemods.proofs.counted import by_count
-from codemods.proofs.syntax import FUNCTIONS, LOOPS, own_nodes
+from codemods.proofs.syntax import FUNCTIONS, LOOPS, ends_errors, own_nodes
 
 _ENDING_TURNS = (ast.Break, ast.Continue)
 _ENDING_CALLS = (ast.Return, ast.Yield, ast.YieldFrom)
@@ -41,7 +41,8 @@ class _Suite(NamedTuple):
     @property
     def decides(self) -> bool:
         """Whether what is around them may leave them out."""
-        return not isinstance(self.outer, (ast.With, ast.AsyncWith, ast.Module, *FUNCTIONS))
+        passed = (ast.With, ast.AsyncWith, ast.Module, *FUNCTIONS)
+        return ends_errors(self.outer) or not isinstance(self.outer, passed)
 
 
 def comes_before(place: Place, other: Place) -> bool:
@@ -86,7 +87,7 @@ def _comes(place: Place, first: ast.stmt | None, loop: ast.AST | None, turning: 
     """The same from ``first``, or from the begin of the function, to a place of one frame."""
     file = place.frame.file
     counted = loop if any(around is loop for around, _ in place.loops) else None
-    if place.statement is None or any(isinstance(outer, ast.Try) for outer in file.outward(place.statement, *_TURNS)):
+    if place.statement is None or any(map(ends_errors, file.outward(place.statement, *_TURNS))):
         return False
     begin = first.lineno if first is not None else 0
     around = {*file.outward(place.statement, *FUNCTIONS)}
@@ -142,7 +143,7 @@ def _caught(place: Place, until: Place) -> bool:
     held = {id(suite.outer) for suite in _outward(met[1]) if suite.field == "body"} if met is not None else set()
     here = met is not None and met[0].frame is place.frame
     around = file.outward(place.statement, *FUNCTIONS) if place.statement is not None else ()
-    return any(isinstance(outer, ast.Try) and not (here and id(outer) in held) for outer in around)
+    return any(ends_errors(outer) and not (here and id(outer) in held) for outer in around)
 
 
 def _outward(place: Place) -> Iterator[_Suite]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from functools import cached_property
 
 from codemods.graph.model.facts.layers import MODULES_WITH_PARAMETERS
@@ -34,6 +34,11 @@ def reached_surely(walk: Walk, nodes: Iterable[Node]) -> set[int]:
     bits = {id(n): 1 << i for i, n in enumerate(sorted(nodes, key=lambda n: -n.birth)[:_MASK])}
     reached = _reached(walk, bits)
     return {key for key, bit in bits.items() if reached & bit}
+
+
+def reached_by_both(first: Walk, second: Walk, nodes: Collection[Node]) -> set[int]:
+    """The same for two walks."""
+    return reached_surely(first, nodes) & reached_surely(second, nodes)
 
 
 def spread(nodes: Iterable[Node], onward: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:
@@ -116,6 +121,11 @@ def reads_value(node: Node, leaf: Node) -> bool:
         other = attached or any(p.leaf and p is not leaf for p in node.parents)
         return (node.label in SAVES_OTHER and other) or node.label in SAVES_SELF
     return False
+
+
+def reads_one_of(node: Node, leaves: Container[Node]) -> bool:
+    """The same of one of several parameters."""
+    return any(p.leaf and p in leaves and reads_value(node, p) for p in node.parents)
 
 
 def folds(node: Node) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import suites_around
-from codemods.proofs.syntax import DEFINITIONS, called
+from codemods.proofs.syntax import DEFINITIONS, called, last_name
 from codemods.source.walking import walk
 from codemods.terms.edits import Edit, ReplaceExpression
 from codemods.terms.spans import Span
@@ -93,10 +93,7 @@ def _behind(file: ParsedFile, statement: ast.stmt) -> ast.stmt | None:
 
 
 def _calls_itself(function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt) -> bool:
-    return any(
-        isinstance(n, (ast.Name, ast.Attribute)) and (n.id if isinstance(n, ast.Name) else n.attr) == function.name
-        for n in walk(statement)
-    )
+    return any(last_name(n) == function.name for n in walk(statement))
 
 
 def _asked_for_variable(file: ParsedFile, test: ast.expr) -> str | None:

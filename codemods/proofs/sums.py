@@ -149,8 +149,7 @@ def may_remember(node: Node) -> bool:
 
 
 def share(mine: Iterable[Node], others: Iterable[Node]) -> bool:
-    known = {id(n) for n in others if not n.leaf}
-    return any(id(n) in known for n in mine)
+    return not {n for n in others if not n.leaf}.isdisjoint(mine)
 
 
 class Means:

@@ -1,4 +1,4 @@
-"""Kinds of statements that several rules ask for, and the few questions about syntax that they share."""
+"""Questions about syntax that several rules ask: kinds of statements, methods that are called, names that are read."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import copy
 from collections.abc import Iterable, Iterator
 
+from codemods.graph.model.facts.python import SUPPRESSING
 from codemods.graph.model.program import ParsedFile
 from codemods.source.walking import walk
 
@@ -17,6 +18,7 @@ RETURNING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
 """What hands on to whoever called a function."""
 LEAVING = (*RETURNING, ast.Break, ast.Continue, ast.Raise)
 """What goes on elsewhere than behind it."""
+_SUPPRESSING = frozenset(path.rpartition(".")[2] for path in SUPPRESSING)
 
 
 def called(call: ast.Call) -> str:
@@ -29,9 +31,26 @@ def method(node: ast.AST | None) -> str:
     return node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
 
 
+def bare_method(node: ast.AST | None) -> str:
+    """The same for a call without arguments."""
+    return method(node) if isinstance(node, ast.Call) and not (node.args or node.keywords) else ""
+
+
 def scope(file: ParsedFile, node: ast.AST) -> ast.AST:
     """The function in which a node stands, or the whole file."""
     return file.enclosing(node, *FUNCTIONS) or file.tree
+
+
+def ends_errors(node: ast.AST) -> bool:
+    """Whether a statement may end the errors of what stands in it: a ``try``, or a ``with`` that suppresses them."""
+    if isinstance(node, (ast.With, ast.AsyncWith)):
+        return any(suppresses(item.context_expr) for item in node.items)
+    return isinstance(node, ast.Try) or type(node).__name__ == "TryStar"
+
+
+def suppresses(context: ast.expr) -> bool:
+    """Whether what a ``with`` enters ends errors, by the name that it is called by."""
+    return isinstance(context, ast.Call) and called(context) in _SUPPRESSING
 
 
 def names(code: ast.AST, context: type[ast.expr_context] = ast.Load) -> set[str]:

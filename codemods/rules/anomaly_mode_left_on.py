@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Ran, Trace
 from codemods.proofs.observations import Observation
+from codemods.proofs.syntax import true
 from codemods.proofs.turns import loops_around
 from codemods.rules._sites import SiteRule, under
 from codemods.terms.edits import RemoveStatement
@@ -90,9 +91,7 @@ def _switched(trace: Trace, ran: Ran) -> Iterator[ast.Call]:
 def _on(call: ast.Call) -> bool:
     """Whether it is switched on whatever happens."""
     given = [*call.args[:1], *(k.value for k in call.keywords if k.arg == "mode")]
-    if not given:
-        return isinstance(call.func, (ast.Attribute, ast.Name)) and not call.keywords
-    return isinstance(given[0], ast.Constant) and given[0].value is True
+    return true(given[0]) if given else isinstance(call.func, (ast.Attribute, ast.Name)) and not call.keywords
 
 
 def _decided(file: ParsedFile, call: ast.Call) -> bool:

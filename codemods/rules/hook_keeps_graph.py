@@ -11,7 +11,7 @@ from codemods.graph.model.values import Sequence, Tensor
 from codemods.proofs.carried import Ledger
 from codemods.proofs.observations import Observation
 from codemods.proofs.reach import surely_attached
-from codemods.proofs.syntax import LOOPS
+from codemods.proofs.syntax import LOOPS, bare_method, method
 from codemods.proofs.turns import crossed, limited, named
 from codemods.proofs.unseen import leaves_sight
 from codemods.rules._sites import SiteRule, detached, everywhere
@@ -125,18 +125,8 @@ def _ends(trace: Trace, place: Place) -> bool:
     if limited(place, ast.unparse(_container(place))):
         return True
     nodes = list(everywhere(trace))
-    removed = any(
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "remove"
-        and not (node.args or node.keywords)
-        for _, node in nodes
-    )
-    registered = [
-        (file, node)
-        for file, node in nodes
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _REGISTERING
-    ]
+    removed = any(bare_method(node) == "remove" for _, node in nodes)
+    registered = [(file, node) for file, node in nodes if method(node) in _REGISTERING]
     mine = [each for each in registered if _about(each[1], place.frame.definition)]
     for file, call in mine or registered:
         parent = file.parent(call)

@@ -16,6 +16,7 @@ from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import OldForm, Trace
 from codemods.graph.model.values import Join, Library, Tensor, Unknown
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
+from codemods.proofs.syntax import bare_method, method
 from codemods.rules.base import Rule
 from codemods.source.gates import Form, form
 from codemods.source.walking import walk
@@ -150,15 +151,15 @@ class LegacyCall(Rule):
         call = old.place.node
         assert isinstance(call, ast.Call)
         assert isinstance(old.subject, ast.Attribute)
-        method = old.subject.attr
+        name = old.subject.attr
         names = {k.arg for k in call.keywords}
-        if method == "next":
+        if name == "next":
             if not call.args and not names:
                 yield self._note(old, _Form.NEXT, Shows.FAULT if _is_iterator(old.value) else Shows.UNSURE)
-        elif method in _MASKED:
-            if call.args and _is_byte(call.args[0]):
+        elif name in _MASKED:
+            if call.args and bare_method(call.args[0]) == "byte":
                 yield self._note(old, _Form.MASK, Shows.FAULT if _is_tensor(old.value) else Shows.UNSURE)
-        elif "device_id" in names and method == "cuda":
+        elif "device_id" in names and name == "cuda":
             yield self._note(old, _Form.KEYWORD, argument="device_id", today="device")
 
     def _imports(self, file: ParsedFile) -> Iterator[Observation]:
@@ -214,10 +215,7 @@ def _asynchronous(tree: ast.Module) -> list[ast.Call]:
     return [
         node
         for node in walk(tree)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in OLD_METHODS
-        and any(k.arg == "async" for k in node.keywords)
+        if isinstance(node, ast.Call) and method(node) in OLD_METHODS and any(k.arg == "async" for k in node.keywords)
     ]
 
 
@@ -249,15 +247,6 @@ def _is_tensor(value: Value) -> bool:
     if isinstance(value, Join):
         return any(_is_tensor(option) for option in value.options)
     return isinstance(value, Tensor) or (isinstance(value, Unknown) and value.node is not None)
-
-
-def _is_byte(node: ast.expr) -> bool:
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "byte"
-        and not (node.args or node.keywords)
-    )
 
 
 # what becomes of it

@@ -14,13 +14,13 @@ from codemods.graph.model.trace import Mark, Step, Trace
 from codemods.graph.model.values import Optimizer, Parameters, options_of
 from codemods.proofs.blocks import suite_of
 from codemods.proofs.marks import changes_gradients, clears, out_of_sight, touches_gradients
-from codemods.proofs.observations import Decision, Observation, Shows, sites
-from codemods.proofs.syntax import FUNCTIONS, LOOPS
+from codemods.proofs.observations import Decision, Observation, Shows, sites, trail_of
+from codemods.proofs.syntax import FUNCTIONS, LOOPS, called
 from codemods.proofs.turns import crossed, loops_around
 from codemods.rules.base import Rule
 from codemods.source import walking
 from codemods.terms.edits import Edit, InsertStatements
-from codemods.terms.findings import Finding, Promise, TrailStep
+from codemods.terms.findings import Finding, Promise
 from codemods.terms.spans import Span
 
 _HARMLESS = ("clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "unscale_")
@@ -109,6 +109,7 @@ class MissingZeroGrad(Rule):
                     facts = {**site.facts, "several": site.any("several"), "unseen": unseen}
                     faults[site.path, site.span].append(facts)
         for (path, span), found in faults.items():
+            trail = trail_of(step for facts in found for step in facts["trail"])
             names = [facts["optimizer"] for facts in found]
             spoken = " and ".join(f"`{name}`" for name in names)
             message = (
@@ -116,7 +117,7 @@ class MissingZeroGrad(Rule):
             )
             if any(facts["several"] for facts in found):
                 message += "; several losses reach them, so that it cannot be seen where to clear"
-                yield Finding(self.name, path, span, Promise.ADVICE, message, "", _trail(found))
+                yield Finding(self.name, path, span, Promise.ADVICE, message, "", trail)
                 continue
             edits: list[tuple[str, Edit]] = [
                 (path, InsertStatements(span, "before", f"{name}.zero_grad()")) for name in names
@@ -127,11 +128,7 @@ class MissingZeroGrad(Rule):
             if unseen:
                 promise, likely = Promise.ADVICE, Promise.BEHAVIOUR
                 message += f", unless `{unseen}()`, whose code cannot be seen, clears them"
-            yield Finding(self.name, path, span, promise, message, remedy, _trail(found), tuple(edits), likely=likely)
-
-
-def _trail(found: list[dict[str, Any]]) -> tuple[TrailStep, ...]:
-    return tuple(dict.fromkeys(TrailStep(*step) for facts in found for step in facts["trail"]))
+            yield Finding(self.name, path, span, promise, message, remedy, trail, tuple(edits), likely=likely)
 
 
 def _contributing(trace: Trace, step: Step) -> list[Walk]:
@@ -156,13 +153,9 @@ def _anchor(walk: Walk, step: Step) -> ast.stmt | None:
     mine = walk.place.seen_from(frame)
     if mine is None or mine.statement is None or target is None:
         return None
-    suite = suite_of(frame.file, target)
-    current: ast.AST | None = mine.statement
-    while current is not None and not isinstance(current, FUNCTIONS):
-        if isinstance(current, ast.stmt) and current in suite:
-            return current if suite.index(current) < suite.index(target) else None
-        current = frame.file.parent(current)
-    return None
+    suite, around = suite_of(frame.file, target), {mine.statement, *frame.file.outward(mine.statement, *FUNCTIONS)}
+    before = suite[: suite.index(target)]
+    return next((statement for statement in before if statement in around), None)
 
 
 def _receiver(step: Step, scaled: bool) -> str | None:
@@ -188,10 +181,8 @@ def _touches(mark: Mark, step: Step) -> bool:
     if not (clears(mark) or touches_gradients(mark)):
         return False
     call = mark.place.node
-    if changes_gradients(mark) and isinstance(call, ast.Call):
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        if name in _HARMLESS:
-            return False
+    if changes_gradients(mark) and isinstance(call, ast.Call) and called(call) in _HARMLESS:
+        return False
     if mark.of is None or mark.by is step.optimizer or step.owned is None or step.owned.more:
         return True
     return not set(mark.of).isdisjoint(step.owned.leaves)
@@ -226,12 +217,11 @@ def _branches(file: ParsedFile, statement: ast.stmt) -> Iterator[tuple[ast.AST, 
 
 def _plain(trace: Trace, steps: list[Step], walks: list[Walk]) -> bool:
     """Whether the run shows all that could clear: a known optimizer of parameters, in a loop that turns."""
-    step = steps[0]
+    step, owned = steps[0], steps[0].owned
     if not trace.complete or any("not entered" in note for note in trace.notes):
         return False
     if not isinstance(step.optimizer, Optimizer) or step.optimizer.cls is not None:
         return False
-    owned = step.owned
     if owned is None or owned.more or not owned.leaves or any(leaf.label == "input" for leaf in owned.leaves):
         return False
     if len({tuple(turn for _, turn in loops_around(s.place)) for s in steps}) < 2:

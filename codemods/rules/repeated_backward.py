@@ -21,11 +21,11 @@ from codemods.proofs.blocks import (
     meeting,
     read,
 )
-from codemods.proofs.early_changes import late
+from codemods.proofs.early_changes import late, stepped
 from codemods.proofs.marks import backward_runs_code, changes_gradients, clearings, clears, sees_each_backward
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
 from codemods.proofs.paired_flags import advised, mended, paired, superfluous, weakest
-from codemods.proofs.reach import reached_surely, reads_value
+from codemods.proofs.reach import reached_surely, reads_one_of
 from codemods.rules.base import Rule
 from codemods.terms.edits import Edit, MoveStatement, RemoveStatement
 from codemods.terms.findings import Finding, Promise, TrailStep
@@ -79,15 +79,12 @@ class RepeatedBackward(Rule):
             if pair.for_nothing() and statement is not None:
                 yield self._note(first, statement, Shows.ADVICE, pair, "fills")
             return
-        statement = pair.later.statement
-        if statement is None:
-            return
-        promise = pair.promise()
-        if promise is None:
-            if pair.why:
-                yield self._note(second, statement, Shows.ADVICE, pair, pair.why)
-            return
-        yield self._note(second, statement, Shows.FAULT, pair, "", promise=promise.value, edits=pair.edits())
+        statement, promise = pair.later.statement, pair.promise()
+        assert statement is not None
+        if promise is not None:
+            yield self._note(second, statement, Shows.FAULT, pair, "", promise=promise.value, edits=pair.edits())
+        elif pair.why:
+            yield self._note(second, statement, Shows.ADVICE, pair, pair.why)
 
     def _note(self, walk: Walk, at: ast.stmt, shows: Shows, pair: _Pair, why: str, **more: Any) -> Observation:
         made = max(walk.roots, key=lambda r: r.birth).place if walk.roots else pair.first.place
@@ -209,9 +206,8 @@ class _Pair:
         sure = reached_surely(self.first, seen)
         if self.first.retains is False:
             return any(n.saves and id(n) in sure for n in seen if n.kind not in (NodeKind.PHI, NodeKind.PART))
-        between = [s for s in self.trace.steps if self.first.place.clock < s.place.clock < self.second.place.clock]
-        stepped = {id(leaf) for s in between if not s.unnoticed for leaf in s.leaves or ()}
-        return any(id(n) in sure and _reads_one_of(n, stepped) for n in seen)
+        changed = stepped(self.trace, self.first, self.second)
+        return any(id(n) in sure and reads_one_of(n, changed) for n in seen)
 
     def edits(self) -> tuple[Edit, ...]:
         first = self.file.span(self.suite[self.i])
@@ -220,22 +216,17 @@ class _Pair:
 
     def promise(self) -> Promise | None:
         """What the rewrite promises; None where it is not made, with the reason where a person should look."""
-        if self.first.retains is None or self.second.creates is not False:
-            return None
-        if backward_runs_code(self.trace):
+        if self.first.retains is None or self.second.creates is not False or backward_runs_code(self.trace):
             return None
         done = deeds(self.trace, self.suite, self.earlier.frame, self.turns)
-        if done is None:
-            return None
-        if self.suite[self.i] is not self.first.place.statement:
-            # a branch that ends the turn, perhaps
+        # another statement may be a branch that ends the turn
+        if done is None or self.suite[self.i] is not self.first.place.statement:
             return None
         direct = self.suite[self.j] is self.second.place.statement
         between = list(range(self.i + 1, self.j))
         marks = [m for k in between for m in done[k].marks]
-        if any(_reads(m) or (changes_gradients(m) and m.leaves is None) for m in marks):
-            return None
-        if any(done[k].walks for k in between):
+        unclear = any(_reads(m) or (changes_gradients(m) and m.leaves is None) for m in marks)
+        if unclear or any(done[k].walks for k in between):
             return None
         if not direct or len(done[self.i].walks) > 1 or len(done[self.j].walks) > 1:
             self.why = "the second call is conditional"
@@ -343,10 +334,6 @@ def _only_clears(statement: ast.stmt, done: Deeds) -> bool:
 def _reads(mark: Mark) -> bool:
     """Whether gradients are looked at, or may be by code that cannot be seen."""
     return sees_each_backward(mark) or mark.kind is Marked.HANDED_OUT
-
-
-def _reads_one_of(node: Node, stepped: set[int]) -> bool:
-    return any(p.leaf and id(p) in stepped and reads_value(node, p) for p in node.parents)
 
 
 RULE = RepeatedBackward

@@ -6,16 +6,16 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.kinds import NodeKind, WalkKind
-from codemods.graph.model.nodes import Node, Walk, all_ancestors
+from codemods.graph.model.nodes import Walk, all_ancestors
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Accumulation, Trace
 from codemods.graph.model.values import nodes_of
 from codemods.proofs.blocks import parting, stepped_between, suites_around
-from codemods.proofs.early_changes import late
+from codemods.proofs.early_changes import late, stepped
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
 from codemods.proofs.paired_flags import advised, mended, paired, superfluous, weakest
-from codemods.proofs.reach import reached_surely, reads_value
-from codemods.proofs.syntax import FUNCTIONS, free_name
+from codemods.proofs.reach import reached_by_both, reached_surely, reads_one_of
+from codemods.proofs.syntax import free_name, scope
 from codemods.rules.base import Rule
 from codemods.source import walking
 from codemods.terms.edits import Edit, InsertStatements, MoveStatement, RemoveStatement, ReplaceExpression
@@ -166,14 +166,10 @@ def _grown(trace: Trace, earlier: Walk, walk: Walk) -> tuple[Accumulation, Accum
                 ast.unparse(sum_.target) == ast.unparse(first.target)
                 and sum_.place.frame.file is first.place.frame.file
             )
-            if same and any(id(n) in before for n in old) and _sure(walk, earlier, old, before):
+            carried = [n for n in old if id(n) in before and n.kind is not NodeKind.PHI]
+            if same and reached_by_both(walk, earlier, carried):
                 return first, sum_, loop
     return None
-
-
-def _sure(walk: Walk, earlier: Walk, old: list[Node], before: set[int]) -> bool:
-    carried = [n for n in old if id(n) in before and n.kind is not NodeKind.PHI]
-    return bool(reached_surely(walk, carried) & reached_surely(earlier, carried))
 
 
 def _promise(trace: Trace, earlier: Walk, walk: Walk) -> Promise | None:
@@ -184,10 +180,8 @@ def _promise(trace: Trace, earlier: Walk, walk: Walk) -> Promise | None:
     again = [n for n in again if id(n) in sure]
     if earlier.retains is False:
         return Promise.REPAIR if any(n.saves for n in again) else Promise.BEHAVIOUR
-    steps = [s for s in trace.steps if earlier.place.clock < s.place.clock < walk.place.clock]
-    stepped = {id(leaf) for s in steps if not s.unnoticed for leaf in s.leaves or ()}
-    raises = any(p.leaf and id(p) in stepped and reads_value(n, p) for n in again for p in n.parents)
-    return Promise.REPAIR if raises else Promise.BEHAVIOUR
+    changed = stepped(trace, earlier, walk)
+    return Promise.REPAIR if any(reads_one_of(n, changed) for n in again) else Promise.BEHAVIOUR
 
 
 # the rewrite
@@ -214,19 +208,19 @@ class _Plan:
         if self.sum.place.frame is not self.walk.place.frame:
             self.why = "it grows in another function"
             return None
-        scope = self.file.enclosing(statement, *FUNCTIONS) or self.file.tree
+        around = scope(self.file, statement)
         inside = {id(n) for n in walking.walk(self.loop)}
         if id(statement) not in inside:
             # the loop is in a caller: what keeps the sum is an attribute or a global variable
-            return self._behind(statement, "0", scope)
+            return self._behind(statement, "0", around)
         begin = self._begin()
         if begin is None:
             self.why = "the code that initialises it cannot be seen"
             return None
         body = getattr(self.loop, "body", [])
         if not any(s is statement for s in body):
-            return self._behind(statement, ast.unparse(begin.value), scope)
-        return self._move(begin, scope, inside)
+            return self._behind(statement, ast.unparse(begin.value), around)
+        return self._move(begin, around, inside)
 
     def _begin(self) -> ast.Assign | None:
         """``loss = 0`` before the loop."""
@@ -240,19 +234,19 @@ class _Plan:
                     )
         return None
 
-    def _uses(self, scope: ast.AST) -> list[ast.expr]:
+    def _uses(self, around: ast.AST) -> list[ast.expr]:
         found = [
             n
-            for n in walking.walk(scope)
+            for n in walking.walk(around)
             if isinstance(n, (ast.Name, ast.Attribute))
             and isinstance(n.ctx, ast.Load)
             and ast.unparse(n) == self.target
         ]
         return sorted(found, key=lambda n: (n.lineno, n.col_offset))
 
-    def _move(self, begin: ast.Assign, scope: ast.AST, inside: set[int]) -> tuple[ast.stmt, tuple[Edit, ...]] | None:
+    def _move(self, begin: ast.Assign, around: ast.AST, inside: set[int]) -> tuple[ast.stmt, tuple[Edit, ...]] | None:
         """The backward runs in every turn: the loss begins at the top of the loop."""
-        others = [n for n in self._uses(scope) if id(n) not in inside]
+        others = [n for n in self._uses(around) if id(n) not in inside]
         span, loop = self.file.span(begin), self.file.span(self.loop)
         self.remedy = "move the initialisation to the top of the loop"
         alone = len(begin.targets) == 1 and ast.unparse(begin.targets[0]) == self.target
@@ -263,7 +257,7 @@ class _Plan:
                 return None
             move = [InsertStatements(loop, "first-in", code)]
         if isinstance(self.sum.target, ast.Attribute):
-            if self._elsewhere(scope) or others:
+            if self._elsewhere(around) or others:
                 self.why = "it is read outside of the loop too"
                 return None
             return begin, tuple(move)
@@ -275,7 +269,7 @@ class _Plan:
         # what is read after the loop was the sum over all steps
         statement = self.walk.place.statement
         assert statement is not None
-        total = free_name(scope, _NAMES)
+        total = free_name(around, _NAMES)
         add = f"{total} = {total} + {self.target}.detach()"
         self.remedy = "move the initialisation to the top of the loop, keep the total without graphs"
         return begin, (
@@ -286,12 +280,12 @@ class _Plan:
             *(ReplaceExpression(self.file.span(n), total) for n in others),
         )
 
-    def _behind(self, statement: ast.stmt, value: str, scope: ast.AST) -> tuple[ast.stmt, tuple[Edit, ...]] | None:
+    def _behind(self, statement: ast.stmt, value: str, around: ast.AST) -> tuple[ast.stmt, tuple[Edit, ...]] | None:
         """The backward runs in some of the turns, or the loop is in a caller: the loss is reset after it."""
         suite, index = next(iter(suites_around(self.file, statement)))
         last = index
         own = {id(n) for n in (self.sum.target, *walking.walk(self.sum.place.statement or self.sum.target))}
-        for use in self._uses(scope):
+        for use in self._uses(around):
             if id(use) in own:
                 continue
             at = next((k for k, s in enumerate(suite) if any(n is use for n in walking.walk(s))), None)
@@ -301,7 +295,7 @@ class _Plan:
                     return None
                 continue
             last = max(last, at)
-        if isinstance(self.sum.target, ast.Attribute) and self._elsewhere(scope):
+        if isinstance(self.sum.target, ast.Attribute) and self._elsewhere(around):
             self.why = "it is read elsewhere too"
             return None
         if any(
@@ -325,10 +319,10 @@ class _Plan:
         second = next((k for k, s in enumerate(body) if any(n is statement for n in walking.walk(s))), None)
         return first is not None and second is not None and first < second
 
-    def _elsewhere(self, scope: ast.AST) -> bool:
+    def _elsewhere(self, around: ast.AST) -> bool:
         """Whether the attribute is read in another function of the files that ran."""
         assert isinstance(self.sum.target, ast.Attribute)
-        inside = {id(n) for n in walking.walk(scope)}
+        inside = {id(n) for n in walking.walk(around)}
         return any(
             isinstance(n, ast.Attribute)
             and n.attr == self.sum.target.attr

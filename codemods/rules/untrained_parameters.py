@@ -14,7 +14,7 @@ from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Instance
 from codemods.proofs.blocks import suites_around
 from codemods.proofs.observations import Observation
-from codemods.proofs.syntax import DEFINITIONS, is_own
+from codemods.proofs.syntax import DEFINITIONS, is_own, method, true
 from codemods.proofs.turns import loops_around
 from codemods.rules._sites import SiteRule, everywhere, written
 from codemods.source.gates import form
@@ -149,7 +149,7 @@ def _container(file: ParsedFile, made: ast.AST) -> tuple[str, ast.Assign | ast.A
     """The attribute of ``self`` that is a list or dict and holds what is ``made``, the statement that gives it, and
     which of both it is."""
     outer = file.parent(made)
-    if isinstance(outer, ast.Call) and isinstance(outer.func, ast.Attribute) and outer.func.attr == "append":
+    if isinstance(outer, ast.Call) and isinstance(outer.func, ast.Attribute) and method(outer) == "append":
         name = _of_self(outer.func.value)
         begun = [one for one in _given(file, made, name) if isinstance(one.value, ast.List) and not one.value.elts]
         return (name, begun[0], "list") if name and len(begun) == 1 else None
@@ -160,8 +160,7 @@ def _container(file: ParsedFile, made: ast.AST) -> tuple[str, ast.Assign | ast.A
     statement = file.parent(outer)
     if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is not outer:
         return None
-    target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
-    name = _of_self(target)
+    name = _of_self(_targets(statement)[0])
     return (name, statement, "list" if isinstance(outer, (ast.List, ast.ListComp)) else "dict") if name else None
 
 
@@ -171,13 +170,16 @@ def _of_self(node: ast.expr) -> str:
 
 def _given(file: ParsedFile, inner: ast.AST, name: str) -> list[ast.Assign | ast.AnnAssign]:
     """The statements of the class around ``inner`` that give an attribute a value."""
-    found: list[ast.Assign | ast.AnnAssign] = []
-    for node in walk(file.enclosing(inner, ast.ClassDef) or inner):
-        if isinstance(node, ast.Assign) and any(_of_self(target) == name for target in node.targets):
-            found.append(node)
-        if isinstance(node, ast.AnnAssign) and node.value is not None and _of_self(node.target) == name:
-            found.append(node)
-    return found
+    return [
+        node
+        for node in walk(file.enclosing(inner, ast.ClassDef) or inner)
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None
+        if any(_of_self(target) == name for target in _targets(node))
+    ]
+
+
+def _targets(statement: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
+    return statement.targets if isinstance(statement, ast.Assign) else [statement.target]
 
 
 _OWN = words("parameters named_parameters children modules state_dict")
@@ -325,17 +327,14 @@ def _optimizer_before(trace: Trace, leaf: Node, target: str) -> Place | None:
         owners = [
             ast.unparse(part.func.value)
             for part in walk(node)
-            if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "parameters"
+            if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and method(part) == "parameters"
         ]
         if not any(target.startswith((f"{owner}.", f"{owner}[")) for owner in owners):
             continue
-        for ran in trace.ran:
-            if (
-                ran.frame is leaf.place.frame
-                and ran.last <= leaf.place.clock
-                and any(n is node for n in walk(ran.statement))
-            ):
-                return Place(node, ran.statement, ran.frame, ran.loops, ran.first)
+        before = (ran for ran in trace.ran if ran.frame is leaf.place.frame and ran.last <= leaf.place.clock)
+        ran = next((ran for ran in before if node in walk(ran.statement)), None)
+        if ran is not None:
+            return Place(node, ran.statement, ran.frame, ran.loops, ran.first)
     return None
 
 
@@ -375,14 +374,11 @@ def _data(made: ast.Call) -> ast.expr | None:
 def _trainable(made: ast.Call) -> bool:
     """Whether it asks for gradients, and its data is not where it shall be before it is moved."""
     asked = [*made.args[1:2], *(k.value for k in made.keywords if k.arg == "requires_grad")]
-    if any(not isinstance(flag, ast.Constant) or flag.value is not True for flag in asked):
-        return False
-    for node in walk(_data(made) or made):
-        if isinstance(node, ast.keyword) and node.arg in ("device", "dtype"):
-            return False
-        if isinstance(node, ast.Attribute) and node.attr in _MOVING:
-            return False
-    return True
+    return all(map(true, asked)) and not any(
+        (isinstance(node, ast.keyword) and node.arg in ("device", "dtype"))
+        or (isinstance(node, ast.Attribute) and node.attr in _MOVING)
+        for node in walk(_data(made) or made)
+    )
 
 
 def _given_once(file: ParsedFile, statement: ast.Assign) -> bool:
@@ -391,12 +387,9 @@ def _given_once(file: ParsedFile, statement: ast.Assign) -> bool:
     within, around = file.enclosing(statement, *DEFINITIONS), file.enclosing(statement, ast.ClassDef)
     if around is None or not isinstance(within, DEFINITIONS) or within.name != "__init__":
         return False
-    given = 0
-    for node in walk(around):
-        given += isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Store)
-        if isinstance(node, ast.Constant) and node.value == name:
-            return False
-    return given == 1
+    nodes = list(walk(around))
+    given = [n for n in nodes if isinstance(n, ast.Attribute) and n.attr == name and isinstance(n.ctx, ast.Store)]
+    return len(given) == 1 and not any(isinstance(n, ast.Constant) and n.value == name for n in nodes)
 
 
 RULE = UntrainedParameters

@@ -14,6 +14,7 @@ from codemods.proofs.blocks import common_suite
 from codemods.proofs.marks import clearings, clears, concerns, may_touch_gradients
 from codemods.proofs.observations import Observation
 from codemods.proofs.paths import comes_after, comes_before
+from codemods.proofs.syntax import bindings
 from codemods.proofs.turns import crossed, loops_around
 from codemods.rules._sites import SiteRule
 from codemods.source import walking
@@ -150,9 +151,8 @@ def _moved(trace: Trace, clearing: Mark, step: Step) -> list[Edit]:
         return []
     if any(_misses(taken, clearing, step, suite[one : other + 1]) for taken in trace.steps):
         return []
-    names = {node.id for node in walking.walk(statement) if isinstance(node, ast.Name)}
-    between = (node for passed in suite[min(one, other) : max(one, other) + 1] for node in walking.walk(passed))
-    if any(isinstance(n, ast.Name) and n.id in names and not isinstance(n.ctx, ast.Load) for n in between):
+    between = suite[min(one, other) : max(one, other) + 1]
+    if any(bindings(passed, name) for passed in between for name in walking.names_in(statement)):
         return []
     return [MoveStatement(file.span(statement), file.span(target), "after")]
 
@@ -256,11 +256,7 @@ def _nth(file: ParsedFile, test: ast.expr) -> int:
 def _number(file: ParsedFile, value: ast.expr) -> int:
     """What a constant, or a name that a file gives one constant, stands for; 0 where it is not known."""
     if isinstance(value, ast.Name):
-        given = [
-            n
-            for n in walking.walk(file.tree)
-            if isinstance(n, ast.Name) and n.id == value.id and isinstance(n.ctx, ast.Store)
-        ]
+        given = bindings(file.tree, value.id)
         made = file.parent(given[0]) if len(given) == 1 else None
         value = made.value if isinstance(made, ast.Assign) and made.targets == given else value
     return value.value if isinstance(value, ast.Constant) and type(value.value) is int else 0

@@ -413,6 +413,20 @@ NOOPS = {
             (-netD(netG(noise()))).mean().backward()
             optG.step()
         """,
+    "cleared where an error may pass it by": """
+        import contextlib
+
+        for real in data:
+            fake = netG(noise())
+            optD.zero_grad()
+            (netD(fake).mean() - netD(real).mean()).backward(retain_graph=True)
+            optD.step()
+            with contextlib.suppress(ValueError):
+                float(input())
+                optG.zero_grad()
+            (-netD(fake).mean()).backward()
+            optG.step()
+    """,
     "clipped together": """
         both = [*netG.parameters(), *netD.parameters()]
         for real in data:

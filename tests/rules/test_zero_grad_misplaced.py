@@ -646,6 +646,24 @@ MOVED = {
         """,
         None,
     ),
+    "nowhere where errors are suppressed": (
+        """
+        import contextlib
+
+        def check(loss):
+            if loss.item() > 100:
+                raise ValueError(loss.item())
+
+        for x, y in batches():
+            with contextlib.suppress(ValueError):
+                loss = criterion(net(x), y)
+                loss.backward()
+                opt.zero_grad()
+                check(loss)
+                opt.step()
+        """,
+        None,
+    ),
     "nowhere where the epoch decides": (
         """
         for epoch in range(5):

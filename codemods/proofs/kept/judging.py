@@ -12,7 +12,7 @@ from typing import Any
 
 from codemods.graph.model.arguments import given_for
 from codemods.graph.model.kinds import CarrierKind, NodeKind, UseKind, WalkKind
-from codemods.graph.model.nodes import Carrier, Node, Place, Use, Value
+from codemods.graph.model.nodes import Carrier, Node, Place, Use, Value, all_descendants
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import nodes_of
 from codemods.proofs.kept.earlier import Earlier
@@ -31,7 +31,7 @@ from codemods.proofs.kept.uses import (
 from codemods.proofs.observations import Shows
 from codemods.proofs.outside import Outside
 from codemods.proofs.reach import through_phi
-from codemods.proofs.syntax import DEFINITIONS, LOOPS
+from codemods.proofs.syntax import DEFINITIONS, LOOPS, last_name
 from codemods.proofs.unseen import Way, leaves_sight
 from codemods.source import walking
 from codemods.terms.spans import Span
@@ -147,7 +147,7 @@ class Judge:
         """The observations about a kept value, which ``outlives`` its step or not."""
         if any(n.walks for n in first.sums):
             # most sums are walked: residual connections, losses of several tasks
-            yield first.place.path, statement_span(first.place), Shows.NEEDED, {"why": "walked"}
+            yield needed_at(first.place)
             return
         if not any(a.walks for n in first.nodes for a in n.ancestors() if not a.leaf):
             return
@@ -157,14 +157,13 @@ class Judge:
         first.meant = not first.freed and any(w.creates is not False for w in walked)
         lasting: bool | None = None
         for kept in self._handed_over(first):
-            path, span = kept.place.path, statement_span(kept.place)
-            needed, tensor = self._uses(kept)
-            if needed:
-                yield path, span, Shows.NEEDED, {"why": needed}
+            tensor = self._stays_tensor(kept)
+            if tensor is None:
+                yield needed_at(kept.place)
                 continue
             lasting = outlives() if lasting is None else lasting
             if lasting:
-                yield path, span, Shows.FAULT, self._facts(kept, tensor)
+                yield kept.place.path, statement_span(kept.place), Shows.FAULT, self._facts(kept, tensor)
             return
 
     def _handed_over(self, kept: Kept) -> Iterator[Kept]:
@@ -178,9 +177,11 @@ class Judge:
             part = inner.parts[0]
             expression, node = part.expression, part.nodes[0]
             frame = inner.place.frame
-            if not isinstance(expression, ast.Name) or frame.call is None:
-                break
-            if not isinstance(frame.definition, DEFINITIONS):
+            if (
+                not isinstance(expression, ast.Name)
+                or frame.call is None
+                or not isinstance(frame.definition, DEFINITIONS)
+            ):
                 break
             bound = self.run.earlier.stores.get(Carrier(CarrierKind.LOCAL, frame.fid, expression.id), [])
             if not bound or any(n is not node or p.frame is frame for _, n, p in bound):
@@ -211,13 +212,9 @@ class Judge:
         if walk is not None:
             trail.append((walk.place.path, walk.place.line, "freed here, all but its nodes"))
         trail.append((kept.place.path, kept.place.line, f"carried by {kept.name} from here on"))
-        causes: set[tuple[str, Span]] = set()
-        own = (kept.place.path, statement_span(kept.place))
-        for node in kept.nodes:
-            for ancestor in node.ancestors():
-                found = self.run.sums.get(id(ancestor))
-                if found is not None and found != own:
-                    causes.add(found)
+        behind = {id(ancestor) for node in kept.nodes for ancestor in node.ancestors()}
+        causes = {self.run.sums[key] for key in behind & self.run.sums.keys()}
+        causes.discard((kept.place.path, statement_span(kept.place)))
         parts = tuple(
             (p.file.path, p.file.span(p.expression), p.number or kept.number, p.scalar, p.odd or kept.odd)
             for p in kept.parts
@@ -233,39 +230,30 @@ class Judge:
             "trail": tuple(trail),
         }
 
-    def _uses(self, kept: Kept) -> tuple[str, bool]:
-        """Why the graph is needed (empty if it is not), and whether what is kept has to stay a tensor."""
+    def _stays_tensor(self, kept: Kept) -> bool | None:
+        """Whether what is kept has to stay a tensor; None where its graph is needed."""
         tensor = False
         pending = list(kept.sums)
         if not kept.sums or kept.inside:
             for node in kept.nodes:
-                why, as_tensor = self._direct_uses(kept, node)
-                if why:
-                    return why, False
-                if kept.meant and self._in_other_hands(kept, node):
-                    return "may be walked by code that cannot be seen", False
-                tensor = tensor or as_tensor
+                as_tensor = self._direct_uses(kept, node)
+                if as_tensor is None or (kept.meant and self._in_other_hands(kept, node)):
+                    return None
                 children, changed = self._computed_later(kept, node)
                 pending += children
-                tensor = tensor or changed or (bool(node.escapes) and kept.rule == HISTORY)
+                tensor = tensor or as_tensor or changed or (bool(node.escapes) and kept.rule == HISTORY)
         return self._uses_of_sums(kept, pending, tensor)
 
-    def _direct_uses(self, kept: Kept, node: Node) -> tuple[str, bool]:
+    def _direct_uses(self, kept: Kept, node: Node) -> bool | None:
         """The same for one of the kept nodes itself, since it is kept."""
         earlier = self.run.earlier
-        for walk in node.walks:
-            later = walk.place.clock > kept.since and node in walk.roots
-            if later and not earlier.had(node, walk.place, kept):
-                return "walked", False
-        tensor = False
-        for use in node.uses:
-            later = use.place.clock >= kept.since and not benign(use)
-            # `kept[-1] is loss` reads the node by two names, and one of them is what is kept
-            if later and (use.name == "is" or not earlier.had(node, use.place, kept)):
-                if _asks_for_history(use):
-                    return "code asks for its graph or its gradient", False
-                tensor = True
-        return "", tensor
+        walks = (walk for walk in node.walks if walk.place.clock > kept.since and node in walk.roots)
+        if any(not earlier.had(node, walk.place, kept) for walk in walks):
+            return None
+        later = (use for use in node.uses if use.place.clock >= kept.since and not benign(use))
+        # `kept[-1] is loss` reads the node by two names, and one of them is what is kept
+        own = [use for use in later if use.name == "is" or not earlier.had(node, use.place, kept)]
+        return None if any(map(_asks_for_history, own)) else bool(own)
 
     def _computed_later(self, kept: Kept, node: Node) -> tuple[list[Node], bool]:
         """What was computed of a kept node since it is kept, and whether that takes a tensor."""
@@ -292,29 +280,23 @@ class Judge:
             return True
         return leaves_sight([node], (Way.ESCAPED, Way.MADE))
 
-    def _uses_of_sums(self, kept: Kept, pending: list[Node], tensor: bool) -> tuple[str, bool]:
+    def _uses_of_sums(self, kept: Kept, pending: list[Node], tensor: bool) -> bool | None:
         """The same for values computed from the kept one, and from these again."""
-        seen: set[int] = set()
-        first = {id(n) for n in kept.sums}
-        while pending:
-            node = pending.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            if node.walks:
-                return "walked", False
-            if self._in_other_hands(kept, node):
-                return "may be walked by code that cannot be seen", False
-            if any(map(_asks_for_history, node.uses)):
-                return "code asks for its graph or its gradient", False
-            if node.escapes or not all(map(benign, node.uses)):
-                tensor = True
+        seen: set[Node] = set()
+        for node in all_descendants(pending):
+            seen.add(node)
+            if node.walks or self._in_other_hands(kept, node) or any(map(_asks_for_history, node.uses)):
+                return None
+            tensor = tensor or bool(node.escapes) or not all(map(benign, node.uses))
             for child in node.children:
-                if id(child) not in seen:
-                    pending.append(child)
-                    if id(child) not in first:
-                        tensor = tensor or not arithmetic(child, node, kept)
-        return "", tensor or _carrier_of(kept.name) in self.run.read_later
+                if child not in seen and child not in kept.sums:
+                    tensor = tensor or not arithmetic(child, node, kept)
+        return tensor or _carrier_of(kept.name) in self.run.read_later
+
+
+def needed_at(place: Place) -> Result:
+    """What is told of a place whose graph is needed, or of which not all is known."""
+    return place.path, statement_span(place), Shows.NEEDED, {}
 
 
 def _carrier_of(name: str) -> str:
@@ -325,7 +307,7 @@ def _carrier_of(name: str) -> str:
         return ""
     while isinstance(node, (ast.Subscript, ast.Call)):
         node = node.value if isinstance(node, ast.Subscript) else node.func
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return last_name(node)
 
 
 def _asks_for_history(use: Use) -> bool:
@@ -339,11 +321,9 @@ def _callee(place: Place) -> str:
 def _names(code: ast.AST) -> Iterator[str]:
     """The variables and attributes that code reads."""
     for node in walking.walk(code):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            yield node.id
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-            yield node.attr
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
+            yield last_name(node)
 
 
 def _definitions(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return [node for node in walking.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    return [node for node in walking.walk(tree) if isinstance(node, DEFINITIONS)]

@@ -24,7 +24,7 @@ from codemods.graph.model.values import (
     options_of,
 )
 from codemods.proofs.kept.earlier import assigned
-from codemods.proofs.kept.judging import Judge, Result, Run
+from codemods.proofs.kept.judging import Judge, Result, Run, needed_at
 from codemods.proofs.kept.uses import (
     HISTORY,
     TOTAL,
@@ -35,10 +35,9 @@ from codemods.proofs.kept.uses import (
     sometimes_number,
     statement_span,
 )
-from codemods.proofs.observations import Shows
 from codemods.proofs.reach import through_phi
 from codemods.proofs.sums import Means
-from codemods.proofs.syntax import DEFINITIONS, LOOPS, own_nodes
+from codemods.proofs.syntax import DEFINITIONS, LOOPS, bindings, own_nodes
 from codemods.source import walking
 
 Parts = tuple[tuple[ast.expr, Value], ...]
@@ -59,8 +58,7 @@ class Places:
         if not self.run.trace.complete:
             # nothing is known of what would have come
             places = [e.place for e in sums if e.parts] + [e.place for e in self.run.trace.storings if e.parts]
-            for place in places:
-                yield place.path, statement_span(place), Shows.NEEDED, {"why": "budget"}
+            yield from map(needed_at, places)
             return
         if not self.run.trace.walks:
             return
@@ -89,8 +87,7 @@ class Places:
             if any(map(means.averages, events)):
                 continue
             if any(_of_a_library(event.old) for event in events):
-                first = events[0].place
-                yield first.path, statement_span(first), Shows.NEEDED, {"why": "an object of a library"}
+                yield needed_at(events[0].place)
                 continue
             for i, event in enumerate(events):
                 attached = self.run.proven(nodes_of(event.added))
@@ -168,13 +165,8 @@ class Places:
             return False
         if not isinstance(event.target, ast.Name) or not isinstance(event.old, (Const, Plain, Join)):
             return False
-        name = event.target.id
-        stores = [
-            n
-            for n in walking.walk(around[2])
-            if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
-        ]
-        return all(frame.file.parent(n) is place.statement for n in stores)
+        given = bindings(around[2], event.target.id)
+        return all(frame.file.parent(n) is place.statement for n in given if isinstance(n.ctx, ast.Store))
 
     # containers
 

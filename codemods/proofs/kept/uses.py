@@ -14,7 +14,7 @@ from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Storing
 from codemods.graph.model.values import Const, Join, Library, Plain, Tensor, Unknown, nodes_of
 from codemods.proofs.reach import through_phi
-from codemods.proofs.syntax import DEFINITIONS
+from codemods.proofs.syntax import DEFINITIONS, method
 from codemods.source.walking import walk
 from codemods.terms.spans import Span
 
@@ -159,44 +159,33 @@ def arithmetic(child: Node, parent: Node, kept: Kept) -> bool:
         return isinstance(at.func, ast.Name) and at.func.id in ("sum", "abs", "round") and label == at.func.id
     if label not in _PLAIN_ARITHMETIC:
         return False
-    if label == "Div":
-        by_it = child.label == "Div:by" or parent is not child.parents[0]
-        if by_it:
-            # By 0.0 a number raises, and a tensor gives infinity.
-            return False
-        divisor = at.right if isinstance(at, ast.BinOp) else at.value if isinstance(at, ast.AugAssign) else None
-        if divisor is None or _may_be_zero(divisor, child.place, kept):
-            return False
-        if isinstance(at, ast.BinOp) and child.label == "Div" and isinstance(at.left, ast.Constant):
-            return False
-    return True
+    if label != "Div":
+        return True
+    # by 0.0 a number raises, and a tensor gives infinity
+    by_it = child.label == "Div:by" or parent is not child.parents[0]
+    by_it = by_it or (isinstance(at, ast.BinOp) and child.label == "Div" and isinstance(at.left, ast.Constant))
+    divisor = at.right if isinstance(at, ast.BinOp) else at.value if isinstance(at, ast.AugAssign) else None
+    return not by_it and divisor is not None and not _may_be_zero(divisor, child.place, kept)
 
 
 def _may_be_zero(divisor: ast.expr, place: Place, kept: Kept) -> bool:
     """Whether a divisor is a count that something suggests may be 0 where the sum holds a tensor."""
-    if isinstance(divisor, ast.Constant):
-        return not divisor.value
-    if isinstance(divisor, ast.BinOp):
-        if isinstance(divisor.op, ast.FloorDiv):
+    match divisor:
+        case ast.Constant(value=value):
+            return not value
+        case ast.BinOp(op=ast.FloorDiv() | ast.Sub()):
             return True
-        if isinstance(divisor.op, ast.Add):
-            sides = (divisor.left, divisor.right)
-            return not any(isinstance(s, ast.Constant) and s.value for s in sides)
-        if isinstance(divisor.op, ast.Mult):
-            return _may_be_zero(divisor.left, place, kept) or _may_be_zero(divisor.right, place, kept)
-        if isinstance(divisor.op, ast.Div):
-            return _may_be_zero(divisor.left, place, kept)
-        return isinstance(divisor.op, ast.Sub)
-    if isinstance(divisor, ast.Call):
-        if isinstance(divisor.func, ast.Name):
-            if divisor.func.id == "max":
-                return False
-            if divisor.func.id in ("float", "int", "round", "abs") and divisor.args:
-                return _may_be_zero(divisor.args[0], place, kept)
-        return isinstance(divisor.func, ast.Attribute) and divisor.func.attr in _COUNTS_FEW
-    if isinstance(divisor, (ast.Name, ast.Attribute)):
-        return _counts_few(divisor, place, kept)
-    return False
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return not any(isinstance(side, ast.Constant) and side.value for side in (left, right))
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return _may_be_zero(left, place, kept) or _may_be_zero(right, place, kept)
+        case ast.BinOp(left=left, op=ast.Div()):
+            return _may_be_zero(left, place, kept)
+        case ast.Call(func=ast.Name(id="float" | "int" | "round" | "abs"), args=[given, *_]):
+            return _may_be_zero(given, place, kept)
+        case ast.Name() | ast.Attribute():
+            return _counts_few(divisor, place, kept)
+    return method(divisor) in _COUNTS_FEW
 
 
 def _counts_few(counter: ast.Name | ast.Attribute, place: Place, kept: Kept) -> bool:
@@ -210,21 +199,16 @@ def _counts_few(counter: ast.Name | ast.Attribute, place: Place, kept: Kept) -> 
     around = set(_conditions(file, grown))
     for node in walk(scope):
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and ast.unparse(node.target) == text:
-            if _may_be_nothing(node.value):
+            elsewhere = not around.issuperset(_conditions(file, node))
+            if _may_be_nothing(node.value) or (grown is not None and not kept.inside and elsewhere):
                 return True
-            if grown is not None and not kept.inside and any(c not in around for c in _conditions(file, node)):
-                return True
-        assigned = isinstance(node, ast.Assign) and any(ast.unparse(t) == text for t in node.targets)
-        if isinstance(node, ast.Assign) and assigned and _may_be_nothing(node.value):
+        if isinstance(node, ast.Assign) and text in map(ast.unparse, node.targets) and _may_be_nothing(node.value):
             return True
     return False
 
 
 def _may_be_nothing(value: ast.expr) -> bool:
-    return any(
-        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _COUNTS_FEW
-        for n in walk(value)
-    ) or any(isinstance(n, ast.Compare) for n in walk(value))
+    return any(isinstance(n, ast.Compare) or method(n) in _COUNTS_FEW for n in walk(value))
 
 
 def _conditions(file: ParsedFile, node: ast.AST | None) -> Iterator[ast.AST]:

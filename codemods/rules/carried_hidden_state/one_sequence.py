@@ -6,7 +6,7 @@ import ast
 
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.carried import Carry
-from codemods.proofs.syntax import DEFINITIONS, called
+from codemods.proofs.syntax import COMPREHENSIONS, DEFINITIONS, called, last_name
 from codemods.source.walking import walk
 from codemods.terms.words import words
 
@@ -27,8 +27,6 @@ def continues_sequence(carry: Carry) -> bool:
     frames = [place.frame for place in carry.freed_by.place.chain()]
     files: dict[str, ParsedFile] = {f.file.path: f.file for f in frames}
     generator = _generator(carry, files)
-    if generator is not None:
-        files.setdefault(generator[0].path, generator[0])
     if any(_shuffles(file) for file in files.values()):
         return False
     loop = carry.loop
@@ -41,24 +39,20 @@ def continues_sequence(carry: Carry) -> bool:
     return counted or any(_resets(file, carry) for file in files.values())
 
 
-def _generator(carry: Carry, files: dict[str, ParsedFile]) -> tuple[ParsedFile, ast.AST] | None:
+def _generator(carry: Carry, files: dict[str, ParsedFile]) -> ast.AST | None:
+    """The generator of these files that the loop goes through."""
     loop = carry.loop
     iterated = getattr(loop, "iter", None)
-    if isinstance(loop, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)):
+    if isinstance(loop, COMPREHENSIONS):
         iterated = loop.generators[0].iter
     names = {called(n) for n in walk(iterated) if isinstance(n, ast.Call)} if iterated is not None else set()
-    for file in files.values():
-        for node in walk(file.tree):
-            if not isinstance(node, DEFINITIONS) or node.name not in names:
-                continue
-            if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in walk(node)):
-                return file, node
-    return None
+    named = (n for f in files.values() for n in walk(f.tree) if isinstance(n, DEFINITIONS) and n.name in names)
+    return next((n for n in named if any(isinstance(y, (ast.Yield, ast.YieldFrom)) for y in walk(n))), None)
 
 
 def _shuffles(file: ParsedFile) -> bool:
     generators = {
-        target.id if isinstance(target, ast.Name) else target.attr
+        last_name(target)
         for node in walk(file.tree)
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
         if file.named(node.value.func).startswith(("numpy.random.", "random."))
@@ -72,9 +66,8 @@ def _shuffles(file: ParsedFile) -> bool:
                 return True
             if isinstance(function, ast.Attribute) and function.attr in _OF_GENERATORS:
                 receiver = function.value
-                name = getattr(receiver, "attr", getattr(receiver, "id", ""))
                 made = isinstance(receiver, ast.Call) and file.named(receiver.func).startswith("numpy.random.")
-                if made or name in generators:
+                if made or last_name(receiver) in generators:
                     return True
             for keyword in node.keywords:
                 off = isinstance(keyword.value, ast.Constant) and keyword.value.value is False

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.blocks import suite_of
-from codemods.proofs.observations import Decision, Link, Observation, Site, sites
-from codemods.proofs.syntax import DEFINITIONS, LOOPS, suspends
+from codemods.proofs.observations import Decision, Link, Observation, Site, sites, trail_of
+from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, LOOPS, suspends
 from codemods.rules.base import Rule
 from codemods.rules.grad_in_evaluation.blocks import (
     is_forward,
@@ -33,7 +33,7 @@ from codemods.rules.grad_in_evaluation.doubts import (
 from codemods.rules.grad_in_evaluation.phases import Phase
 from codemods.rules.grad_in_evaluation.recordings import SiteOf
 from codemods.terms.edits import AddDecorator, Edit, WrapBlock
-from codemods.terms.findings import Finding, Promise, TrailStep
+from codemods.terms.findings import Finding, Promise
 from codemods.terms.spans import Span
 
 _Chain = tuple[Link, ...]
@@ -294,12 +294,9 @@ class Placement:
         return file.span(siblings[first]), file.span(siblings[last])
 
     def _evaluating_loop(self, file: ParsedFile, node: ast.AST) -> ast.AST | None:
-        outer = file.parent(node)
-        while outer is not None and not isinstance(outer, (*DEFINITIONS, ast.Lambda, ast.ClassDef, ast.Module)):
-            if isinstance(outer, LOOPS):
-                return outer if self._wasted(file, outer) and not switches_off(file, outer) else None
-            outer = file.parent(outer)
-        return None
+        around = file.outward(node, *FUNCTIONS, ast.ClassDef, ast.Module)
+        loop = next((outer for outer in around if isinstance(outer, LOOPS)), None)
+        return loop if loop is not None and self._wasted(file, loop) and not switches_off(file, loop) else None
 
     def _adds(self, file: ParsedFile, outer: ast.AST, inner: ast.AST, evaluating: set[Span]) -> bool:
         inside = file.span(inner)
@@ -385,9 +382,7 @@ class Placement:
         forwards: list[Observation],
         doubts: str = "",
     ) -> Finding:
-        trail = tuple(
-            dict.fromkeys(TrailStep(f.path, f.span.line, "graph produced here, and dropped unused") for f in forwards)
-        )
+        trail = trail_of((f.path, f.span.line, "graph produced here, and dropped unused") for f in forwards)
         likely = promise if doubts and promise is not Promise.ADVICE else None
         if doubts:
             promise = Promise.ADVICE

@@ -13,7 +13,7 @@ from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Forward, Trace
 from codemods.graph.model.values import Instance
 from codemods.proofs.observations import Decision, Observation, Shows, link_of
-from codemods.proofs.syntax import DEFINITIONS
+from codemods.proofs.syntax import DEFINITIONS, is_own, method
 from codemods.rules.base import Rule
 from codemods.rules.grad_in_evaluation.phases import phase_of
 from codemods.rules.grad_in_evaluation.placement import Placement
@@ -264,14 +264,7 @@ def _is_literally_volatile(call: ast.AST) -> bool:
 @functools.lru_cache(maxsize=256)
 def _calls_own_eval(definition: ast.AST) -> bool:
     own = receiver_name(definition)
-    return any(
-        isinstance(n, ast.Call)
-        and isinstance(n.func, ast.Attribute)
-        and n.func.attr == "eval"
-        and isinstance(n.func.value, ast.Name)
-        and n.func.value.id == own
-        for n in walk(definition)
-    )
+    return any(method(n) == "eval" and isinstance(n, ast.Call) and is_own(n.func, own) for n in walk(definition))
 
 
 _OF_WRAPPERS = words(

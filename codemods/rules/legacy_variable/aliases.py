@@ -17,6 +17,7 @@ from codemods.graph.model.values import Const, Join, Parameters, Plain, Tensor, 
 from codemods.graph.python.old_forms import first_element
 from codemods.proofs.reach import spread
 from codemods.proofs.repackaging import is_variable
+from codemods.proofs.syntax import bare_method, method
 from codemods.source.walking import children, walk
 
 _MOVING = frozenset({"to", "cuda", "cpu", "pin_memory", "float", "double", "half"})
@@ -140,7 +141,7 @@ def one_element(value: Value) -> bool:
 def has_dimension(value: Value, subject: ast.expr) -> bool:
     """Whether a tensor surely has a dimension, by its operation or as it is written: ``x.view(-1)``. Its ``[0]`` runs
     today."""
-    if isinstance(subject, ast.Call) and isinstance(subject.func, ast.Attribute) and subject.func.attr in _SHAPED:
+    if method(subject) in _SHAPED:
         return True
     return isinstance(value, (Tensor, Unknown)) and value.node is not None and _is_shaped(value.node)
 
@@ -153,13 +154,7 @@ def _is_shaped(node: Node) -> bool:
 
 def reduced(expression: ast.expr) -> bool:
     """Whether it is written as a reduction to one element: ``(a == b).sum()``."""
-    return (
-        isinstance(expression, ast.Call)
-        and isinstance(expression.func, ast.Attribute)
-        and expression.func.attr in _OF_ONE_ELEMENT
-        and not expression.args
-        and not expression.keywords
-    )
+    return bare_method(expression) in _OF_ONE_ELEMENT
 
 
 def old_forms(file: ParsedFile, code: ast.AST) -> list[ast.expr]:
@@ -188,12 +183,10 @@ def _forms(code: ast.AST) -> list[ast.expr]:
 
 def walked(subject: ast.expr, code: ast.AST) -> bool:
     """Whether a function calls ``backward()`` on a name, which it can only on one element."""
-    return isinstance(subject, ast.Name) and any(
-        isinstance(node, ast.Call)
-        and not node.args
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "backward"
-        and isinstance(node.func.value, ast.Name)
-        and node.func.value.id == subject.id
-        for node in walk(code)
-    )
+    if not isinstance(subject, ast.Name):
+        return False
+    for node in walk(code):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="backward"), args=[]) if name == subject.id:
+                return True
+    return False

@@ -8,7 +8,7 @@ from codemods.graph.model.cutting import FRESH, INTEGERS, PLAIN
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.observations import Site
 from codemods.proofs.repackaging import is_variable
-from codemods.proofs.syntax import FUNCTIONS
+from codemods.proofs.syntax import method, scope
 from codemods.rules.legacy_variable.aliases import History
 from codemods.rules.legacy_variable.changes import Change, change_of, loses_comments, short_of
 from codemods.rules.legacy_variable.histories import is_cut, is_detached_here
@@ -83,10 +83,9 @@ def _is_plain(site: Site, file: ParsedFile, node: ast.Attribute) -> bool:
 def _is_packed(file: ParsedFile, subject: ast.expr) -> bool:
     """Whether the code around it takes it for a packed sequence: it reads a field that no tensor has."""
     text = ast.unparse(subject)
-    scope = file.enclosing(subject, *FUNCTIONS) or file.tree
     return any(
         isinstance(n, ast.Attribute) and n.attr in INTEGERS["PackedSequence"] and ast.unparse(n.value) == text
-        for n in walk(scope)
+        for n in walk(scope(file, subject))
     )
 
 
@@ -94,8 +93,7 @@ def _likens(file: ParsedFile, call: ast.Call, given: ast.expr) -> bool:
     """Whether a call only makes a tensor like ``given``."""
     if _function_of_torch(file, call) in _LIKENING:
         return given is call.args[0]
-    function = call.func
-    return isinstance(function, ast.Attribute) and function.attr in ("type_as", "view_as", "expand_as", "reshape_as")
+    return method(call) in ("type_as", "view_as", "expand_as", "reshape_as")
 
 
 def _is_answered(file: ParsedFile, outer: ast.AST | None) -> bool:

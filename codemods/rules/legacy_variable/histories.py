@@ -7,6 +7,7 @@ import ast
 from codemods.graph.model.facts.memory import MAY_COPY, VIEWS
 from codemods.graph.model.facts.operations import FACTORIES, REDUCTIONS, WITHOUT_GRADIENT, ZERO_GRADIENT
 from codemods.graph.model.program import ParsedFile
+from codemods.proofs.syntax import bare_method
 from codemods.terms.words import words
 
 _ITSELF = VIEWS | MAY_COPY | frozenset(("short", "byte", "bool"))
@@ -50,12 +51,7 @@ def _is_data(node: ast.expr) -> bool:
 
 def is_cut(node: ast.expr) -> bool:
     """Whether it is ``x.data`` or ``x.detach()``."""
-    return _is_data(node) or (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "detach"
-        and not (node.args or node.keywords)
-    )
+    return _is_data(node) or (isinstance(node, ast.Call) and bare_method(node) == "detach")
 
 
 def is_cut_here(file: ParsedFile, node: ast.expr) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.observations import Link, Site
-from codemods.proofs.syntax import called
+from codemods.proofs.syntax import ends_errors
 from codemods.rules.legacy_variable.aliases import History
 from codemods.rules.legacy_variable.changes import Change, change_of, loses_comments, short_of, text_of
 from codemods.rules.legacy_variable.histories import (
@@ -185,14 +185,10 @@ def _is_answered(file: ParsedFile, node: ast.expr) -> bool:
         outer = file.parent(inner)
         if isinstance(outer, ast.Try) and inner in outer.body and any(map(_catches_index_errors, outer.handlers)):
             return True
-        if isinstance(outer, ast.With) and any(_suppresses(item.context_expr) for item in outer.items):
+        if isinstance(outer, ast.With) and ends_errors(outer):
             return True
         inner = outer
     return False
-
-
-def _suppresses(manager: ast.expr) -> bool:
-    return isinstance(manager, ast.Call) and called(manager) == "suppress"
 
 
 def _catches_index_errors(handler: ast.ExceptHandler) -> bool:

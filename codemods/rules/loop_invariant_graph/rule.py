@@ -12,10 +12,10 @@ from codemods.graph.model.kinds import NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk, all_ancestors
 from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import Parting, meeting, parting, stepped_between
-from codemods.proofs.early_changes import late
+from codemods.proofs.early_changes import late, stepped
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
 from codemods.proofs.paired_flags import advised, mended, paired, superfluous, weakest
-from codemods.proofs.reach import reached_surely, reaches_one_of
+from codemods.proofs.reach import reached_by_both, reaches_one_of
 from codemods.proofs.turns import crossed, in_some_turns
 from codemods.rules.base import Rule
 from codemods.rules.loop_invariant_graph.move import Move
@@ -85,11 +85,11 @@ class LoopInvariantGraph(Rule):
         for node in old:
             if node.kind is NodeKind.OP and node.label == "clone" and all(p.leaf for p in node.parents):
                 groups.setdefault(node.place.node, []).append(node)
-        stepped = _stepped(trace, earlier, walk)
+        changed = stepped(trace, earlier, walk)
         for call, nodes in groups.items():
             place = nodes[0].place
             sure = all(reaches_one_of(w, [nodes])[0] for w in (earlier, walk))
-            if not sure or place.statement is None or not any(id(p) in stepped for n in nodes for p in n.parents):
+            if not sure or place.statement is None or not any(p in changed for n in nodes for p in n.parents):
                 continue
             yield self.seen(
                 place.frame.file,
@@ -101,12 +101,10 @@ class LoopInvariantGraph(Rule):
             )
 
     def _judge(self, trace: Trace, earlier: Walk, walk: Walk, old: list[Node]) -> Iterator[Observation]:
-        sure = reached_surely(walk, old) & reached_surely(earlier, old)
+        sure = reached_by_both(walk, earlier, old)
         old = [n for n in old if id(n) in sure]
-        if not old:
-            return
         promise = _promise(trace, earlier, walk, old)
-        if promise is None:
+        if not old or promise is None:
             return
         last = max(old, key=lambda n: n.birth)
         plan = Move(trace, walk, old)
@@ -241,28 +239,17 @@ def _saves(node: Node) -> bool:
     return node.saves or (node.kind is NodeKind.OP and node.operation in ("Mult", "Div", "mul", "div"))
 
 
-def _stepped(trace: Trace, earlier: Walk, walk: Walk) -> set[int]:
-    """The parameters, by identity, that are stepped between two walks so that a backward notices."""
-    between = (s for s in trace.steps if earlier.place.clock < s.place.clock < walk.place.clock)
-    return {id(leaf) for step in between if not step.unnoticed for leaf in step.leaves or ()}
-
-
 def _promise(trace: Trace, earlier: Walk, walk: Walk, old: list[Node]) -> Promise | None:
     if earlier.retains is None or earlier.creates is not False:
         return None
-    changed = [
-        s for s in trace.steps if earlier.place.clock < s.place.clock < walk.place.clock and s.leaves is not None
-    ]
-    stepped = _stepped(trace, earlier, walk)
     if earlier.retains is False and any(_saves(n) for n in old):
         return Promise.REPAIR
-    if not changed:
-        return None
+    changed = stepped(trace, earlier, walk)
     for node in old if earlier.retains else ():
-        if node.kind is NodeKind.OP and node.label in SAVES_SELF and any(id(p) in stepped for p in node.parents):
+        if node.kind is NodeKind.OP and node.label in SAVES_SELF and not changed.isdisjoint(node.parents):
             return Promise.REPAIR
-    stale = [n for n in old if n.label not in SHARING_MEMORY and any(id(p) in stepped for p in n.ancestors() if p.leaf)]
-    return Promise.BEHAVIOUR if stale else None
+    stale = (n for n in old if n.label not in SHARING_MEMORY and not changed.isdisjoint(n.ancestors()))
+    return Promise.BEHAVIOUR if any(stale) else None
 
 
 RULE = LoopInvariantGraph

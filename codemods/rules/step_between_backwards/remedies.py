@@ -14,6 +14,7 @@ from codemods.graph.model.trace import Mark, Step, Trace
 from codemods.proofs.blocks import bound, deeds, leaves_of, leaves_suite, looks_only, read
 from codemods.proofs.early_changes import Group
 from codemods.proofs.marks import changes_gradients, clearings, clears, hooked, sees_each_backward
+from codemods.proofs.reach import spread
 
 
 class Remedy:
@@ -34,13 +35,10 @@ class Remedy:
         if any(w.kind is not WalkKind.BACKWARD for w, _ in self.group.late.values()):
             return None, "autograd.grad needs the old values"
         done = deeds(self.trace, self.suite, self.group.frame, self.group.turns)
-        if done is None or hooked(self.trace):
-            return (
-                None,
-                "gradient hooks run once per backward"
-                if done is not None
-                else "what stands between runs within a module",
-            )
+        if done is None:
+            return None, "what stands between runs within a module"
+        if hooked(self.trace):
+            return None, "gradient hooks run once per backward"
         self.done = done
         self.early = sorted(i for _, i, _ in self.group.early.values())
         self.late = sorted(j for _, j in self.group.late.values())
@@ -53,7 +51,7 @@ class Remedy:
         if moves is not None:
             return {"moves": moves, "remedy": "swap the update blocks: the later loss goes first"}, ""
         why = self.why
-        moves = self._rebuild(begin, end)
+        moves = self._rebuild(begin)
         if moves is not None:
             return {"moves": moves, "remedy": "build the later loss after the step"}, ""
         return None, why
@@ -125,32 +123,23 @@ class Remedy:
 
     def _early_block(self) -> int | None:
         """The first statement of the updates that come too early."""
-        walked = [w for c, _, _ in self.group.early.values() if isinstance(c, Step) for w in self._filling(c)]
-        places = [k for k, done in enumerate(self.done) if any(w in done.walks for w in walked)]
-        if len({id(w) for w in walked}) != len({id(w) for k in places for w in self.done[k].walks if w in walked}):
+        walked = {w for c, _, _ in self.group.early.values() if isinstance(c, Step) for w in self._filling(c)}
+        places = [k for k, done in enumerate(self.done) if not walked.isdisjoint(done.walks)]
+        if not places or not walked.issubset(w for k in places for w in self.done[k].walks):
             self.why = "the backward before the step is in another function"
             return None
-        first = min(places, default=None)
-        if first is None:
-            self.why = "the backward before the step is in another function"
-            return None
+        first = min(places)
         while first > 0 and self._only_clears(first - 1):
             first -= 1
         return first
 
     def _filling(self, step: Step) -> list[Walk]:
         """The walks whose gradients a step takes."""
-        owned = {id(leaf) for leaf in step.leaves or ()}
-        found: list[Walk] = []
-        for walk in self.trace.walks:
-            if walk.place.clock < step.place.clock and any(n.leaf and id(n) in owned for n in walk.seen):
-                found.append(walk)
-        cleared = [
-            m.place.clock
-            for m in clearings(self.trace)
-            if m.place.clock < step.place.clock and (m.leaves is None or owned <= {id(leaf) for leaf in m.leaves})
-        ]
-        return [w for w in found if not cleared or w.place.clock > cleared[-1]]
+        owned, now = set(step.leaves or ()), step.place.clock
+        before = (m for m in clearings(self.trace) if m.place.clock < now)
+        cleared = [m.place.clock for m in before if m.leaves is None or owned.issubset(m.leaves)]
+        since = cleared[-1] if cleared else -1
+        return [w for w in self.trace.walks if since < w.place.clock < now and not owned.isdisjoint(w.seen)]
 
     def _updates(self, k: int, moved: set[int], *, later: bool) -> bool:
         """Whether a statement only clears, back-propagates, clips, steps, looks at values or makes others of them.
@@ -230,16 +219,10 @@ class Remedy:
 
     # the second remedy
 
-    def _rebuild(self, begin: int, end: int) -> list[Any] | None:
-        del end
+    def _rebuild(self, begin: int) -> list[Any] | None:
         stale = self._stale()
-        walked = {
-            id(n)
-            for w in self.trace.walks
-            if w.place.clock < min(w.place.clock for w, _ in self.group.late.values())
-            for n in w.seen
-        }
-        if any(id(n) in walked for n in stale):
+        known, first = set(stale), min(w.place.clock for w, _ in self.group.late.values())
+        if any(not known.isdisjoint(w.seen) for w in self.trace.walks if w.place.clock < first):
             return None
         moved: set[int] = set()
         for node in stale:
@@ -262,12 +245,9 @@ class Remedy:
 
     def _stale(self) -> list[Node]:
         """What was computed with the parameters as they were before the step, up to the later losses."""
-        seen = {id(n): n for w, _ in self.group.late.values() for n in w.seen}
-        stale = {id(n) for n in self.group.nodes.values()}
-        for node in sorted(seen.values(), key=lambda n: n.birth):
-            if any(id(p) in stale for p in node.parents):
-                stale.add(id(node))
-        return [seen[key] for key in stale if key in seen and seen[key].kind is not NodeKind.PHI]
+        seen = {n for w, _ in self.group.late.values() for n in w.seen}
+        made = spread(self.group.nodes.values(), lambda node: [c for c in node.children if c in seen])
+        return [n for n in made if n in seen and n.kind is not NodeKind.PHI]
 
     def _disturbing(self, statements: Iterable[int]) -> bool:
         """Whether modules run in statements, or anything else that may draw random numbers."""

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.kinds import CarrierKind, NodeKind
 from codemods.graph.model.nodes import Carrier, Frame, Node, Place, Walk
-from codemods.graph.model.opacity import opaque
 from codemods.graph.model.trace import GROWN, Accumulation, Reading, Storing, Trace
 from codemods.graph.model.values import Sequence, Tensor, nodes_of
 from codemods.proofs.carried import Carry, Ledger
@@ -16,7 +15,7 @@ from codemods.proofs.carried_told import by_statement, too_late, trail
 from codemods.proofs.detaching import cut_of, detaching, stands_behind
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, trail_of
 from codemods.proofs.paired_flags import flags, paired
-from codemods.proofs.reach import reach
+from codemods.proofs.reach import reach, surely_attached
 from codemods.proofs.sums import Means
 from codemods.proofs.turns import crossed
 from codemods.rules.base import Rule
@@ -209,17 +208,13 @@ class StoredGraph(Rule):
         done: set[int] = set()
         for reading in trace.readings:
             statement = reading.place.statement
-            if statement is None or id(statement) in done or statement in summed:
+            if not isinstance(statement, ast.Assign) or id(statement) in done or statement in summed:
                 continue
-            if not isinstance(statement, ast.Assign) or not running_sum(statement):
-                continue
-            if not isinstance(reading.value, Tensor):
+            if not running_sum(statement) or not isinstance(reading.value, Tensor):
                 continue
             for old in reading.nodes:
-                loop = None if old.leaf or not old.certain else crossed(old.place, reading.place)
-                if loop is None or old.place.statement is not statement or opaque(old):
-                    continue
-                if not unwalked(old):
+                loop = crossed(old.place, reading.place) if surely_attached(old) else None
+                if loop is None or old.place.statement is not statement or not unwalked(old):
                     continue
                 later = (n for n in ledger.made_by.get(statement, ()) if n.birth > reading.place.clock and n.stores)
                 mine = (n for n in later if n.place.frame is reading.place.frame and old in reach([n]))
@@ -279,11 +274,8 @@ class StoredGraph(Rule):
     @staticmethod
     def _piled(ledger: Ledger, storing: Storing, all_here: list[Storing]) -> tuple[Node, Reading, Walk] | None:
         """Proof that a stored value outlives its step beside those of other steps."""
-        value = storing.value
-        if not isinstance(value, Tensor) or value.node is None or not value.node.certain or opaque(value.node):
-            return None
-        old = value.node
-        if old.leaf or old.scalar or is_loss(ledger, old):
+        old = storing.value.node if isinstance(storing.value, Tensor) else None
+        if old is None or not surely_attached(old) or old.scalar or is_loss(ledger, old):
             return None
         readings = [r for r in ledger.readings_of.get(old, ()) if in_container(storing, r)]
         beside = {node for reading in readings for node in reading.nodes}

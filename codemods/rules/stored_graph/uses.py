@@ -94,12 +94,9 @@ def used_through(ledger: Ledger, carry: Carry) -> bool:
     """Whether its own step reads a stored value back and back-propagates it: the one that is carried, or one that the
     same statement stored there in an earlier turn or call of the step."""
     store = carry.store
-    walks = [
-        w
-        for w in ledger.trace.walks
-        if w.place.clock > store.clock and w.place.clock < carry.reading.place.clock and not crossed(store, w.place)
-    ]
-    wanted = {carry.old} | set(reach([carry.old])) if carry.old.kind is NodeKind.PHI else {carry.old}
+    between = (w for w in ledger.trace.walks if store.clock < w.place.clock < carry.reading.place.clock)
+    walks = [w for w in between if not crossed(store, w.place)]
+    wanted = reach([carry.old]) if carry.old.kind is NodeKind.PHI else {carry.old}
     # what a variable holds that has it on one path and something else on another
     wanted |= set(spread([carry.old], lambda node: [c for c in node.children if c.kind is NodeKind.PHI]))
     if walks and any(_read_back(ledger, carry, node, store, walks) for node in wanted):
@@ -176,9 +173,7 @@ def _other_key(store: Place, read: Place) -> bool:
     written = store.statement.targets[0]
     if not isinstance(written, ast.Subscript):
         return False
-    turning = {n.id for n in walking.walk(target) if isinstance(n, ast.Name)}
-    keys = {n.id for n in walking.walk(written.slice) if isinstance(n, ast.Name)}
-    if not keys & turning:
+    if not walking.names_in(target) & walking.names_in(written.slice):
         return False
     file = read.frame.file
     outer: ast.AST | None = read.node
@@ -196,11 +191,5 @@ def appended_once(ledger: Ledger, carry: Carry) -> bool:
     if not mine or mine[0].method != "append" or not isinstance(mine[0].container, Sequence):
         return False
     owner = carry.carrier.owner
-    appended = [
-        s
-        for s in ledger.trace.storings
-        if getattr(s.container, "oid", 0) == owner
-        and not crossed(s.place, carry.store)
-        and not crossed(carry.store, s.place)
-    ]
-    return len(appended) == 1
+    same = (s for s in ledger.trace.storings if getattr(s.container, "oid", 0) == owner)
+    return len([s for s in same if not crossed(s.place, carry.store) and not crossed(carry.store, s.place)]) == 1

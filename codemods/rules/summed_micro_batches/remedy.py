@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from codemods.graph.model.facts.python import SUPPRESSING
 from codemods.graph.model.kinds import Marked, NodeKind
 from codemods.graph.model.nodes import Place, Walk
 from codemods.graph.model.program import ParsedFile
@@ -13,7 +12,7 @@ from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import read, suites_around, within
 from codemods.proofs.marks import backward_runs_code, clearings, clears, tells_backwards_apart
 from codemods.proofs.sums import Sum, may_remember, own_forward, share
-from codemods.proofs.syntax import FUNCTIONS, LOOPS, RETURNING, free_name, scope
+from codemods.proofs.syntax import FUNCTIONS, LOOPS, RETURNING, ends_errors, free_name, scope
 from codemods.proofs.unseen import Way, leaves_sight
 from codemods.rules.summed_micro_batches.scaling import Scaling
 from codemods.source import walking
@@ -222,22 +221,17 @@ def _goes_on_after_errors(place: Place) -> bool:
     """Whether an error there may be caught within a loop: the next turn would find gradients of half a window."""
     caught = False
     for at in place.chain():
-        file = at.frame.file
         inner: ast.AST = at.node
-        outer = file.parent(inner)
-        while outer is not None and not isinstance(outer, FUNCTIONS):
-            if isinstance(outer, ast.Try) and inner in outer.body:
-                caught |= any(not isinstance(h.body[-1], ast.Raise) for h in outer.handlers)
-            if isinstance(outer, (ast.With, ast.AsyncWith)):
-                caught |= any(_suppresses(file, item.context_expr) for item in outer.items)
+        for outer in at.frame.file.outward(inner, *FUNCTIONS):
+            if isinstance(outer, ast.Try):
+                raised = inner not in outer.body or all(isinstance(h.body[-1], ast.Raise) for h in outer.handlers)
+                caught |= not raised
+            elif ends_errors(outer):
+                caught = True
             if isinstance(outer, LOOPS) and caught:
                 return True
-            inner, outer = outer, file.parent(outer)
+            inner = outer
     return False
-
-
-def _suppresses(file: ParsedFile, context: ast.expr) -> bool:
-    return isinstance(context, ast.Call) and file.named(context.func) in SUPPRESSING
 
 
 def _may_return(loop: ast.AST) -> bool:

@@ -18,6 +18,7 @@ from codemods.graph.model.trace import Forward, Trace
 from codemods.graph.model.values import Join, Tensor, Unknown
 from codemods.proofs.gradients import Fate, Lives, holds, inside, leaf_masks
 from codemods.proofs.reach import spread
+from codemods.proofs.syntax import names
 from codemods.source import walking
 from codemods.terms.edits import Edit, InsertStatements, WrapExpression
 
@@ -226,8 +227,7 @@ class Attempt:
             name, spec = mine.expression.id, definition.args
             if name not in {a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)}:
                 return False
-            if any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
-                   for n in walking.walk(definition)):  # fmt: skip
+            if name in names(definition, ast.Store):
                 return False
         return True
 

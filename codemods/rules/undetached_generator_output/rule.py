@@ -15,6 +15,7 @@ from codemods.proofs.gradients import Lives, leaf_masks
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, trail_of
 from codemods.proofs.paired_flags import Late, paired
 from codemods.proofs.reach import folds
+from codemods.proofs.syntax import method
 from codemods.proofs.turns import crossed
 from codemods.rules.base import Rule
 from codemods.rules.undetached_generator_output.cuts import Attempt, arguments, node_of
@@ -79,10 +80,8 @@ class UndetachedGeneratorOutput(Rule):
         yield from self._needed(trace, lives)
         if not trace.complete or len({id(s.optimizer) for s in trace.steps}) < 2:
             return
-        if any(
-            m.kind is Marked.HOOK or (m.kind is Marked.MODULE_HOOK and _backward_hook(m.place.node))
-            for m in trace.marks
-        ):
+        backward_hooks = (m for m in trace.marks if m.kind is Marked.MODULE_HOOK and "backward" in method(m.place.node))
+        if any(m.kind is Marked.HOOK for m in trace.marks) or any(backward_hooks):
             return
         attempts: list[Attempt] = []
         everything: list[Node] = []
@@ -245,14 +244,11 @@ def _too_late(trace: Trace, attempt: Attempt) -> list[Late]:
     found: list[Late] = []
     for walk in trace.walks:
         for node, earlier in walk.again:
-            if crossed(earlier.place, walk.place) is not None:
-                # what an earlier turn has left is there on some paths only
+            certain = node.saves and node.certain and node.kind not in (NodeKind.PHI, NodeKind.PART)
+            if not certain or id(node) not in attempt.gone or attempt.walk not in (walk, earlier):
                 continue
-            if not node.saves or not node.certain or node.kind in (NodeKind.PHI, NodeKind.PART):
-                continue
-            if attempt.walk not in (walk, earlier) or not walk.follows(earlier):
-                continue
-            if id(node) not in attempt.gone:
+            # what an earlier turn has left is there on some paths only
+            if crossed(earlier.place, walk.place) is not None or not walk.follows(earlier):
                 continue
             if earlier.retains is False or _stepped_between(trace, node, earlier, walk):
                 found += late(trace, earlier, walk, attempt.gone if attempt.walk is walk else ())
@@ -268,10 +264,6 @@ def _stepped_between(trace: Trace, node: Node, first: Walk, then: Walk) -> bool:
         and saved.intersection(step.owned.leaves)
         for step in trace.steps
     )
-
-
-def _backward_hook(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and "backward" in node.func.attr
 
 
 RULE = UndetachedGeneratorOutput
