@@ -16,17 +16,21 @@ from codemods.proofs.early_changes import late
 from codemods.proofs.marks import backward_runs_code, tells_backwards_apart
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.proofs.paired_flags import mended
-from codemods.proofs.reach import reached_surely
-from codemods.proofs.syntax import RETURNING, free_name, own_nodes, scope
+from codemods.proofs.reach import reached_by_both
+from codemods.proofs.syntax import RETURNING, bindings, called, free_name, own_nodes, reads, scope
 from codemods.rules.base import Rule
 from codemods.source import walking
 from codemods.terms.edits import DropArgument, Edit, InsertStatements, MoveStatement, RemoveStatement
 from codemods.terms.findings import Finding, Promise, TrailStep
+from codemods.terms.words import words
 
 _OWN_FORWARD = 3
 """From so many layers made in one turn on, the parts of the losses that do not share weigh in memory."""
 
 _NAMES = ("total_loss", "summed_loss", "loss_sum", "total_loss_sum")
+
+_LOOKING = words("all any cat enumerate isinstance len list max mean min print reversed sorted stack sum tuple zip")
+"""Functions that take no element out of a list."""
 
 _FOLLOWED = 3
 """How many names are followed, as they may go in circles. A loop that is not proven by then gets a condition."""
@@ -93,7 +97,7 @@ class BackwardInLossLoop(Rule):
         older = bool(sums) and not all(isinstance(o, Const) for o in _starts(sums, loop))
         last = max(order[id(w)] for w in walks)
         again = any(order[id(w)] > last for n in before for w in n.walks)
-        if carried or older or again or not _proven(first, second, before) or _told_apart(trace, walks, loop):
+        if carried or older or again or not reached_by_both(first, second, before) or _told_apart(trace, walks, loop):
             return self._note(first, Shows.NEEDED)
         layers = sum(n.kind is NodeKind.MODULE and loop.holds(n.place) for n in second.seen)
         produced = max(before, key=lambda n: n.birth).place
@@ -211,11 +215,6 @@ def _shared(first: Walk, second: Walk) -> list[Node]:
     ]
 
 
-def _proven(first: Walk, second: Walk, shared: list[Node]) -> bool:
-    """Whether both walks reach one of the shared nodes on every path of the program."""
-    return bool(reached_surely(first, shared) & reached_surely(second, shared))
-
-
 def _told_apart(trace: Trace, walks: list[Walk], loop: _Loop) -> bool:
     """Whether something in a loop, or the backward itself, would notice that its backwards are one."""
     between = [w.place for w in trace.walks if w not in walks] + [s.place for s in trace.steps]
@@ -325,21 +324,28 @@ class _Rewrite:
         return False
 
     def _assigned(self, name: str, depth: int) -> bool:
-        """Whether a local name is bound once, to something that is not empty, and never shortened."""
-        bound: list[ast.expr | None] = []
-        for node in walking.walk(self.scope):
-            if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load):
-                around = self.file.parent(node)
-                plain = isinstance(around, ast.Assign) and around.targets == [node]
-                bound.append(around.value if plain and isinstance(around, ast.Assign) else None)
-            elif isinstance(node, ast.arg) and node.arg == name:
-                bound.append(None)
-            elif isinstance(node, ast.Attribute) and node.attr in ("pop", "clear", "remove", "popleft"):
-                if isinstance(node.value, ast.Name) and node.value.id == name:
-                    return False
-            elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Del):
+        """Whether a local name is bound once, to something that is not empty, and nothing may shorten that."""
+        bound = bindings(self.scope, name)
+        given = self.file.parent(bound[0]) if len(bound) == 1 else None
+        if not isinstance(given, ast.Assign) or given.targets != bound:
+            return False
+        argument = any(isinstance(node, ast.arg) and node.arg == name for node in walking.walk(self.scope))
+        whole = not argument and all(map(self._keeps_length, reads(self.scope, name)))
+        return whole and self._filled(given.value, depth + 1)
+
+    def _keeps_length(self, read: ast.Name) -> bool:
+        """Whether code that reads a list leaves as much in it: other names for it, and what gets it, may not."""
+        match around := self.file.parent(read):
+            case ast.Attribute():
+                return around.attr not in ("pop", "clear", "remove", "popleft")
+            case ast.Subscript():
+                emptied = isinstance(around.ctx, ast.Store) and isinstance(around.slice, ast.Slice)
+                return around.slice is read or not (emptied or isinstance(around.ctx, ast.Del))
+            case ast.Call():
+                return called(around) in _LOOKING
+            case ast.Assign() | ast.AnnAssign() | ast.NamedExpr() | ast.keyword() | ast.Starred():
                 return False
-        return len(bound) == 1 and bound[0] is not None and self._filled(bound[0], depth + 1)
+        return True
 
 
 def _multiplies(expression: ast.expr) -> bool:

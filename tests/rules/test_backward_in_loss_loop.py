@@ -191,6 +191,106 @@ HITS = {
             opt.step()
         """,
     ),
+    "a list that may be emptied by a slice": (
+        "equivalent",
+        """
+        for step in range(5):
+            code = net(x)
+            losses = [heads[0](code).mean(), heads[1](code).mean()]
+            if step == 3:
+                losses[:] = []
+            for loss in losses:
+                loss.backward(retain_graph=True)  #
+            opt.step()
+        """,
+        """
+        for step in range(5):
+            code = net(x)
+            losses = [heads[0](code).mean(), heads[1](code).mean()]
+            if step == 3:
+                losses[:] = []
+            total_loss = sum(losses)  #
+            if torch.is_tensor(total_loss):
+                total_loss.backward()
+            opt.step()
+        """,
+    ),
+    "a list that a function may shorten": (
+        "equivalent",
+        """
+        def drop_unused(some):
+            if len(some) > 9:
+                del some[:]
+
+        for step in range(5):
+            code = net(x)
+            losses = [heads[0](code).mean(), heads[1](code).mean()]
+            drop_unused(losses)
+            for loss in losses:
+                loss.backward(retain_graph=True)  #
+            opt.step()
+        """,
+        """
+        def drop_unused(some):
+            if len(some) > 9:
+                del some[:]
+
+        for step in range(5):
+            code = net(x)
+            losses = [heads[0](code).mean(), heads[1](code).mean()]
+            drop_unused(losses)
+            total_loss = sum(losses)  #
+            if torch.is_tensor(total_loss):
+                total_loss.backward()
+            opt.step()
+        """,
+    ),
+    "a list with another name": (
+        "equivalent",
+        """
+        for step in range(5):
+            code = net(x)
+            losses = [heads[0](code).mean(), heads[1](code).mean()]
+            kept = losses
+            if step == 3:
+                kept.clear()
+            for loss in losses:
+                loss.backward(retain_graph=True)  #
+            opt.step()
+        """,
+        """
+        for step in range(5):
+            code = net(x)
+            losses = [heads[0](code).mean(), heads[1](code).mean()]
+            kept = losses
+            if step == 3:
+                kept.clear()
+            total_loss = sum(losses)  #
+            if torch.is_tensor(total_loss):
+                total_loss.backward()
+            opt.step()
+        """,
+    ),
+    "a list that is only looked at": (
+        "equivalent",
+        """
+        for step in range(5):
+            code = net(x)
+            losses = [heads[0](code).mean(), heads[1](code).mean()]
+            print(len(losses), sum(losses).item(), losses[0].item(), [one.item() for one in losses])
+            for loss in losses:
+                loss.backward(retain_graph=True)  #
+            opt.step()
+        """,
+        """
+        for step in range(5):
+            code = net(x)
+            losses = [heads[0](code).mean(), heads[1](code).mean()]
+            print(len(losses), sum(losses).item(), losses[0].item(), [one.item() for one in losses])
+            sum(losses).backward()  #
+            opt.step()
+        """,
+    ),
 }
 
 
