@@ -20,7 +20,7 @@ from codemods.graph.model.facts.libraries import (
 from codemods.graph.model.facts.python import CALLING_LATER, CARRYING_LIBRARIES, NUMBERS_OF
 from codemods.graph.model.kinds import Escape, UseKind
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import ARRAY, NUMBER, Reference, Tuple, Unknown
+from codemods.graph.model.values import ARRAY, NUMBER, Const, Library, Reference, Tuple, Unknown
 from codemods.graph.torch.model import Torch
 
 _PREPARING = ("Tokenizer", "Processor", "Config")
@@ -76,9 +76,25 @@ def _looked_at(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
         if _top(path) == "numpy":
             engine.run.refused(value, at)
     _called_back(engine, path, args, at)
+    if _top(path) == "numpy" and any(map(_is_object, args.all())):
+        # an array of anything
+        return engine.run.taken(at, Tuple(tuple(args.all())), path)
     if _top(path) in ("numpy", "math"):
         return ARRAY if _top(path) == "numpy" else NUMBER
     return engine.run.unknown(path, data=_top(path) in DATA_LIBRARIES, public=True)
+
+
+def _is_object(dtype: Value) -> bool:
+    """Whether it says of an array that its elements are objects (docs: numpy.dtype)."""
+    named = isinstance(dtype, Const) and dtype.value in ("object", "O")
+    return named or (isinstance(dtype, Library) and dtype.path in ("builtins.object", "numpy.object_", "numpy.object"))
+
+
+@CALLS.of("sys.exc_info", "sys.exception")
+def _caught(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
+    caught = next((frame.caught for frame in engine.run.frame.outward() if frame.caught is not None), None)
+    caught = caught or engine.run.lost("exception")
+    return caught if path == "sys.exception" else Tuple((engine.run.unknown(path), caught, engine.run.unknown(path)))
 
 
 @CALLS.of("importlib.import_module")

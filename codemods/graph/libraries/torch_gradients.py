@@ -94,7 +94,15 @@ def _backward(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value |
 
 @CALLS.of(*GRAD_FUNCTIONS)
 def _grad(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value | None:
-    return engine.autograd_grad(args, at) if isinstance(at, ast.Call) else None
+    if not isinstance(at, ast.Call):
+        return None
+    made = engine.autograd_grad(args, at)
+    if path == "torch.autograd.grad" or made is None:
+        return made
+    # what a function computes with need not be given to it
+    computed = engine.run.run_callbacks(args, at)
+    engine.run.escape_all(computed, Escape.FUNCTIONAL_GRADIENT)
+    return engine.run.join(made, engine.run.opaque(at, path, computed)) if computed else made
 
 
 @CALLS.of("torch.func.functional_call", "torch.nn.utils.stateless.functional_call", "torch.nn.utils.functional_call")
@@ -118,7 +126,10 @@ def _functional_gradient(engine: Torch, path: str, args: Arguments, at: ast.AST)
     engine.run.mark(Marked.FUNCTIONAL_GRADIENT, at)
     for value in args.all():
         engine.run.escape(value, Escape.FUNCTIONAL_GRADIENT)
-    return engine.run.unseen_call(engine.run.opaque(at, path, args.all(), public=True), path)
+    # what a function computes with need not be given to it
+    results = engine.run.run_callbacks(args, at)
+    engine.run.escape_all(results, Escape.FUNCTIONAL_GRADIENT)
+    return engine.run.unseen_call(engine.run.opaque(at, path, [*args.all(), *results], public=True), path)
 
 
 @CALLS.of(CHECKPOINT)

@@ -11,7 +11,7 @@ from codemods.graph.model.facts.layers import LEAVING_WEIGHTS, TRANSPARENT_WRAPP
 from codemods.graph.model.facts.libraries import SOME
 from codemods.graph.model.kinds import Altered, Marked
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import NONE, NUMBER, Module, Tuple
+from codemods.graph.model.values import NONE, NUMBER, Module, Tensor, Tuple
 from codemods.graph.torch.model import Torch
 
 
@@ -83,11 +83,30 @@ def _unseen(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     return engine.run.unknown(path, public=True)
 
 
+def _collated(engine: Torch, collate: Value, at: ast.AST) -> Value:
+    batch = engine.run.unknown("batch", data=True)
+    return engine.run.interpreter.call_value(collate, Arguments(None, [batch]), at)
+
+
+@CALLS.of("torch.nn.utils.parametrize.register_parametrization")
+def _parametrized(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
+    module, name = args.get(0, "module"), args.get(1, "tensor_name")
+    if module is not None and name is not None:
+        # what stands there is computed from here on, of all that the parametrization holds
+        held = Tuple((*args.all(), *(Tensor(node) for node in engine.run.reach(args.all()))))
+        made = engine.run.unseen_call(engine.run.opaque(at, path, [held]), path)
+        engine.run.interpreter.set_named(module, name, made, at)
+    return module or engine.run.unknown(path, public=True)
+
+
 @CALLS.of("torch.utils.data.*", "torchvision.datasets.*", "torchvision.transforms.*", "torchtext.*")
 def _data(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     engine.run.may_call(args.all())
     engine.run.run_walking(args, at)
-    given = Tuple(tuple(args.all()))
+    # what a dataset holds, and what a function makes that puts batches together
+    collate = args.keywords.get("collate_fn")
+    batch = [] if collate is None or engine.run.is_none(collate) else [_collated(engine, collate, at)]
+    given = Tuple((*args.all(), *batch, *(Tensor(node) for node in engine.run.reach(args.all()))))
     if engine.run.nodes_of(given) or engine.run.held_in([given]):
         return engine.run.taken(at, given, path)
     return engine.run.unknown(path, data=True, public=True)

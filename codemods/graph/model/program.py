@@ -203,6 +203,19 @@ def _bare(tree: ast.Module) -> frozenset[ast.expr]:
     return frozenset(s.value for s in statements(tree) if isinstance(s, ast.Expr))
 
 
+def _merged(orders: list[list[ClassInfo]]) -> list[ClassInfo] | None:
+    """Orders in one that keeps each of them; None if there is none."""
+    merged: list[ClassInfo] = []
+    while orders := [order for order in orders if order]:
+        later = [info for order in orders for info in order[1:]]
+        first = next((order[0] for order in orders if order[0] not in later), None)
+        if first is None:
+            return None
+        merged.append(first)
+        orders = [[info for info in order if info is not first] for order in orders]
+    return merged
+
+
 @dataclass(eq=False)
 class ClassInfo:
     """A class of the tree: its statement, its bases as values, and the functions and constants of its body."""
@@ -223,13 +236,20 @@ class ClassInfo:
     seen"""
 
     def mro(self) -> list[ClassInfo]:
-        """The classes of the tree that attributes are looked up in, in order (depth first, each once)."""
+        """The classes of the tree that attributes are looked up in, in Python's order (docs: C3); depth first where
+        there is none."""
         return self._mro
 
     @cached_property
     def _mro(self) -> list[ClassInfo]:
         from codemods.graph.model.values import Class
 
+        # a class that comes to itself
+        self.__dict__["_mro"] = [self]
+        bases = [base.info for base in self.bases if isinstance(base, Class) and base.info is not self]
+        merged = _merged([*([*base.mro()] for base in bases), bases])
+        if merged is not None and self not in merged:
+            return [self, *merged]
         order: list[ClassInfo] = []
         stack: list[ClassInfo] = [self]
         while stack:

@@ -10,6 +10,9 @@ from codemods.source.walking import children, walk
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
+_KEEPING = frozenset({"append", "appendleft", "add", "extend", "insert", "put", "setdefault", "update", "backward"})
+"""Methods by which Python's own containers keep what they get, and the one that walks it."""
+
 _BACKWARD = re.compile(r"\b(?:manual_)?backward\b")
 _AUTOGRAD = re.compile("autograd")
 _GRAD = re.compile(r"\bgrad\b")
@@ -30,6 +33,19 @@ def _is_walk(call: ast.Call) -> bool:
 def _called(call: ast.Call) -> str:
     """The last name of what is called."""
     return str(getattr(call.func, "attr", getattr(call.func, "id", "")))
+
+
+def keeps(definition: ast.AST) -> bool:
+    """Whether the code of a function stores anything, or calls a method with arguments: it may keep what goes through
+    it."""
+    for node in walk(definition):
+        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
+            return True
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPING:
+            return True
+    return False
 
 
 def may_walk(file: ParsedFile, code: ast.AST) -> bool:

@@ -31,6 +31,9 @@ from codemods.graph.run.contents import ANY
 _OF_TENSORS = frozenset({"requires_grad", "volatile", "grad", "data"})
 """Attributes of tensors whose writing says something of their gradients."""
 
+_CHANGING = frozenset({"__class__", "__bases__", "__defaults__", "__kwdefaults__", "__code__"})
+"""Attributes that say what an object is, or what a function does."""
+
 _NO_TENSORS = frozenset({"plain", "module", "lightning", "dataset", "optimizer"})
 """Families of classes of which no object is a tensor."""
 
@@ -44,6 +47,10 @@ class AttributeWrites(Attributes):
                 if not isinstance(option, (Const, Plain)):
                     self.set_attribute(option, name, value, at)
             return
+        if name in _CHANGING:
+            # what the object does from here on is not followed
+            self.run.escape_all([value], Escape.STORED_ANYWHERE)
+            self.run.trace.complete = False
         if name in _OF_TENSORS and self._set_of_tensor(receiver, name, value, at):
             return
         if isinstance(receiver, Class):
@@ -157,6 +164,9 @@ class AttributeWrites(Attributes):
         """``obj.__dict__ = value``: the attributes are what the dict holds, now and later."""
         for option in self.run.options(value):
             if isinstance(option, Mapping):
+                if self.run.born.get(option.oid, 0) < self.run.frame.birth:
+                    # a dict of others, by which they share all attributes from here on
+                    self.run.trace.complete = False
                 self._names_from(receiver, option, at)
             elif isinstance(option, Instance) and option is receiver:
                 # class A(dict): self.__dict__ = self

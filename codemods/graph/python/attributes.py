@@ -136,6 +136,9 @@ class Attributes(Objects):
             return Method(receiver, owned, name)
         if owned is None and name == "apply" and receiver.info.family == "function":
             return Method(receiver, None, name)
+        if owned is None and receiver.info.calls_differently:
+            # what a metaclass gives is not followed
+            return self.run.unseen_call(self.run.unknown(name), name)
         return owned if owned is not None else self.run.unknown(name)
 
     def _attribute_of_super(self, receiver: Super, name: str, at: ast.AST) -> Value:

@@ -100,7 +100,10 @@ class Calls(MethodCalls):
             first = self.run.clock + 1
             grad = self.run.s.grad
             args = self.torch.run_pre_hooks(instance, args, at)
-            if isinstance(member, Function):
+            own = self.run.s.get((instance.oid, "forward"))
+            if isinstance(own, Value):
+                result = self.call_value(own, args, at)
+            elif isinstance(member, Function):
                 result = self.call_function(member, args, at, receiver=instance)
             elif (layer := self.torch.layer_of(instance)) is not None:
                 result = self.torch.layer_output(layer, args, at)

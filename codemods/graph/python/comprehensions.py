@@ -27,6 +27,9 @@ class Comprehensions(InPlace):
         made = self.run.new_sequence(found)
         if not counted:
             self.run.uncounted.add(made.oid)
+        if len(found) > 1 and any(generator.ifs for generator in e.generators):
+            # which of them are left out is not known
+            self.mix(made)
         return made
 
     def _eval_GeneratorExp(self, e: ast.GeneratorExp) -> Value:

@@ -14,15 +14,13 @@ from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import Class, Function, GradMode, Instance, Library, Method, Unknown
+from codemods.graph.model.walks import keeps
 from codemods.graph.python.assignments import Assignments
 from codemods.graph.python.enumerations import set_members
 from codemods.source.walking import walk
 from codemods.terms.words import words
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-
-_KEEPING = frozenset({"append", "appendleft", "add", "extend", "insert", "put", "setdefault", "update", "backward"})
-"""Methods by which Python's own containers keep what they get, and the one that walks it."""
 
 _SWITCHES = words("no_grad set_grad_enabled _set_grad_enabled inference_mode enable_grad requires_grad requires_grad_")
 
@@ -106,13 +104,16 @@ class Definitions(Assignments):
         if isinstance(decorator, Method) and decorator.function is not None:
             decorator = decorator.function
         if isinstance(decorator, Function):
-            return decorator.file.once(_keeps, decorator.definition)
+            return decorator.file.once(keeps, decorator.definition)
         path = decorator.path if isinstance(decorator, (Library, Unknown)) else ""
         return path.partition(".")[0] not in PASSING_DECORATORS
 
     def _applied_decorator(self, decorator: Value, value: Function, s: ast.AST) -> Value | None:
-        """What a decorator of the tree makes of a function: another function around it. None where it is not known, or
-        where the decorator hands the same results out again."""
+        """What a decorator of the tree makes of a function: another function around it, or an object in its place. None
+        where it is not known, or where the decorator hands the same results out again."""
+        if isinstance(decorator, Class) and decorator.info.family == "plain":
+            placed = self.call_value(decorator, Arguments(None, [value]), s)
+            return placed if isinstance(placed, Instance) else None
         if not isinstance(decorator, Function) or self.cache_of(value.definition) is not None:
             return None
         spec = decorator.definition.args
@@ -220,8 +221,8 @@ class Definitions(Assignments):
         if isinstance(expression, ast.Call):
             function = self.run.values.get(expression.func)
             for keyword in expression.keywords:
-                if keyword.arg == "default_factory" and isinstance(function, Library):
-                    info.factories[name] = self.run.values.get(keyword.value) or self.evaluate(keyword.value)
+                if keyword.arg == "default_factory" and isinstance(function, (Library, Class, Function)):
+                    info.factories[name] = self.evaluate(keyword.value)
 
 
 def _touches_grad_mode(definition: ast.AST) -> bool:
@@ -231,19 +232,6 @@ def _touches_grad_mode(definition: ast.AST) -> bool:
         or (isinstance(node, ast.Name) and node.id in _SWITCHES)
         for node in walk(definition)
     )
-
-
-def _keeps(definition: ast.AST) -> bool:
-    """Whether the code of a decorator stores anything, or calls a method with arguments: it may keep what goes through
-    it."""
-    for node in walk(definition):
-        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
-            return True
-        if isinstance(node, (ast.Global, ast.Nonlocal)):
-            return True
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPING:
-            return True
-    return False
 
 
 def _family(s: ast.ClassDef, bases: tuple[Value, ...]) -> str:

@@ -25,15 +25,22 @@ from codemods.graph.model.values import (
     Tuple,
     Unknown,
 )
-from codemods.graph.model.walks import may_walk
+from codemods.graph.model.walks import keeps, may_walk
 from codemods.graph.python.enumerations import members_of
 from codemods.graph.python.recursion import ends, only_computes
 from codemods.graph.python.remembering import Remembering
 from codemods.graph.run.contents import BACKING
+from codemods.terms.words import words
 
 _EXCEPTIONS = frozenset(
     name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
 )
+
+_WRITING = words(
+    "__reduce__ __reduce_ex__ __getstate__ __setstate__ __copy__ __deepcopy__ __get__ __set__ __delete__ __set_name__ "
+    "__delattr__ __delitem__ __missing__"
+)
+"""Special methods whose very purpose is to write."""
 
 MAX_DEPTH = 24
 MAX_RECURSION = 2
@@ -322,9 +329,12 @@ class Functions(Remembering):
 
 
 def _acts_unseen(info: ClassInfo) -> bool:
-    """Whether a special method of a class may back-propagate that is not called where Python calls it."""
+    """Whether a special method of a class may back-propagate, or keep something, that is not called where Python calls
+    it."""
     return any(
-        isinstance(method, ast.FunctionDef) and method.name in UNFOLLOWED_METHODS and may_walk(info.file, method)
+        isinstance(method, ast.FunctionDef)
+        and method.name in UNFOLLOWED_METHODS
+        and (may_walk(info.file, method) or (method.name not in _WRITING and info.file.once(keeps, method)))
         for method in getattr(info.node, "body", ())
     )
 

@@ -54,6 +54,9 @@ class Items(Namespaces):
 
     def get_item(self, container: Value, key: Value, at: ast.AST) -> Value:
         """``container[key]``."""
+        if isinstance(container, Class) and container.info.calls_differently:
+            # what a metaclass gives is not followed
+            return self.run.unseen_call(self.run.taken(at, container), "[]")
         read = _READ.get(container.__class__)
         return read(self, container, key, at) if read is not None else self.run.taken(at, container)
 

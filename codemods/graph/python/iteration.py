@@ -170,16 +170,16 @@ class Iteration(AttributeWrites):
         return [self.run.unknown("item", data=True), self.run.unknown("item", data=True)]
 
     def _turns_of_object(self, value: Instance, at: ast.AST) -> list[Value]:
-        for name in ("__iter__", "__next__", "__getitem__"):
+        for name in ("__iter__", "__aiter__", "__next__", "__anext__", "__getitem__"):
             member = value.cls.find(name)
             if isinstance(member, Function):
                 args = Arguments(None, [NUMBER] if name == "__getitem__" else [])
                 got = self.call_function(member, args, at, receiver=value)
-                if name != "__iter__":
+                if name not in ("__iter__", "__aiter__"):
                     return [got, got]
                 if got is value or isinstance(got, Instance):
                     turned = got if isinstance(got, Instance) else value
-                    following = turned.cls.find("__next__")
+                    following = turned.cls.find("__next__" if name == "__iter__" else "__anext__")
                     if isinstance(following, Function):
                         item = self.call_function(following, Arguments(), at, receiver=turned)
                         return [item, item]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from codemods.graph.model.cells import Key
 from codemods.graph.model.nodes import Unseen, Value
+from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.state import State, written_since
 from codemods.graph.model.values import (
     NONE,
@@ -291,13 +292,13 @@ class Loops(Branches):
         if isinstance(content, Const):
             return type(content.value), content.value
         if isinstance(content, Tuple):
-            return (bool(content.items), *map(inside, content.items))
+            return (bool(content.items), *(map(inside, content.items) if depth <= _DEEPEST else ()))
         if isinstance(content, Join):
             return frozenset(map(inside, content.options))
         if isinstance(content, Function):
             return content.definition
         if isinstance(content, Class):
-            return content.info
+            return _class_of(content.info, oldest)
         if isinstance(content, Method):
             return inside(content.receiver), inside(content.function), content.name
         if isinstance(content, Partial):
@@ -306,11 +307,16 @@ class Loops(Branches):
             return None
         if content.oid <= oldest:
             return content.oid
-        kind = content.cls if isinstance(content, Instance) else content.__class__
+        kind = _class_of(content.cls, oldest) if isinstance(content, Instance) else content.__class__
         if depth > _DEEPEST:
             return kind
         names = (ITEMS, *self.run.attributes.get(content.oid, ()))
         return kind, *((name, inside(state.peek((content.oid, name)))) for name in names)
+
+
+def _class_of(info: ClassInfo, oldest: int) -> object:
+    """A class, or what it is called where each turn makes another one."""
+    return info if info.oid <= oldest else info.name
 
 
 def _alike(old: object, new: object) -> bool:

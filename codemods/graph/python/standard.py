@@ -280,7 +280,8 @@ class Standard(Unknowns):
             ]
             return self.run.new_sequence([], rest=self.run.one_of(made))
         added = given[1] if len(given) > 1 else args.keywords["func"]
-        values = [*self.iterate(given[0], at), *args.keywords.values()]
+        begin = args.keywords.get("initial")
+        values = [*([] if begin is None else [begin]), *self.iterate(given[0], at)]
         total = values[0] if values else NUMBER
         for value in values[1:]:
             total = self.run.join(total, self.call_value(added, Arguments(args.call, [total, value]), at))

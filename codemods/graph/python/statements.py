@@ -112,8 +112,15 @@ class Statements(Loops):
         returned = len(self.returns)
         entered, catching = self.run.clock, self.run.catching
         caching = [self._enter(item, exits) for item in s.items]
+        base = self.run.s
+        ending = any(self._ends_errors(item.context_expr) for item in s.items)
+        if ending:
+            self.run.s = base.fork()
         if not self.raises_here:
             self.execute(s.body)
+        if ending:
+            raised = self.raises[before[2] :]
+            self.run.meet([*([] if self.run.dead else [self.run.s]), *raised], base)
         self.run.catching = catching
         for leave in reversed(exits):
             leave()
@@ -181,6 +188,13 @@ class Statements(Loops):
             self.assign(item.optional_vars, result, None)
         self.run.catching += self._catches(item.context_expr, value)
         return {o.path for o in self.run.options(value) if isinstance(o, Unknown)} & WEIGHT_CACHES
+
+    def _ends_errors(self, context: ast.expr) -> bool:
+        """Whether a context may end an error of any kind."""
+        value = self.run.values.get(context)
+        if isinstance(value, Unknown):
+            return value.path in SUPPRESSING
+        return value is not None and self._catches(context, value)
 
     def _catches(self, context: ast.expr, value: Value) -> bool:
         """Whether a context ends the error of a backward in its body."""

@@ -11,7 +11,7 @@ from codemods.graph.model.facts.gradients import DETACHING
 from codemods.graph.model.facts.layers import PACKING
 from codemods.graph.model.facts.libraries import ARRAY_ESTIMATORS, NO_ARRAY_ESTIMATORS, is_logging
 from codemods.graph.model.facts.operations import KEEPS_SHAPE
-from codemods.graph.model.kinds import UseKind
+from codemods.graph.model.kinds import Escape, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import ARRAY, NUMBER, Tensor, Unknown
 from codemods.graph.python.builtin_calls import BuiltinCalls
@@ -58,6 +58,9 @@ class Unknowns(BuiltinCalls):
 
     def _method_of_public(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value | None:
         """A method of something that came from a library; None where nothing is known of that."""
+        if "extra" in args.keywords:
+            # handlers and filters of the program get it
+            self.run.escape(args.keywords["extra"], Escape.STORED_ANYWHERE)
         if is_logging(f"{receiver.path}."):
             for value in args.all():
                 self.run.use(value, UseKind.CALL, at, f"{receiver.path}.{name}")

@@ -24,7 +24,7 @@ from codemods.graph.model.values import (
     Tuple,
     Unknown,
 )
-from codemods.graph.model.walks import may_walk
+from codemods.graph.model.walks import keeps, may_walk
 from codemods.graph.run.contents import REST
 from codemods.graph.run.uses import Uses
 
@@ -189,8 +189,8 @@ class Escaping(Uses):
                     if not extra and not keywords:
                         more = more or self._others(args, at)
                     first, walks, now = len(self.trace.frames), len(self.trace.walks), self.clock
-                    positional = more if kept else list(extra)
-                    rest = [] if kept else more
+                    positional = more if kept and not extra else list(extra)
+                    rest = [] if kept or extra else more
                     result = self.interpreter.call_value(
                         option, Arguments(args.call, positional, dict(keywords), rest), at
                     )
@@ -210,20 +210,24 @@ class Escaping(Uses):
         self.thrown.append(stop)
 
     def run_walking(self, args: Arguments, at: ast.AST) -> None:
-        """Run those functions of the tree that back-propagate, which a library gets that keeps all else to itself."""
+        """Run those functions of the tree that back-propagate or keep something, which a library gets that keeps all
+        else to itself."""
         walking = [value for value in args.all() if self.walking(value)]
         if walking:
             self.run_callbacks(Arguments(args.call, walking), at)
 
     def walking(self, value: Value) -> bool:
-        """Whether it is a function, method or object of the tree whose call back-propagates, by its look."""
+        """Whether it is a function, method or object of the tree whose call back-propagates or keeps something, by its
+        look."""
         for option in self.options(value):
             while isinstance(option, Partial):
                 option = option.function
             called = option.function if isinstance(option, Method) else option
             if isinstance(called, Instance):
                 called = called.cls.find("__call__")
-            if isinstance(called, Function) and may_walk(called.file, called.definition):
+            if not isinstance(called, Function):
+                continue
+            if may_walk(called.file, called.definition) or called.file.once(keeps, called.definition):
                 return True
         return False
 

@@ -18,7 +18,9 @@ from codemods.graph.model.values import (
     Module,
     Parameters,
     Plain,
+    Tensor,
     Tuple,
+    Unknown,
 )
 from codemods.graph.run.contents import ITEMS, REST
 from codemods.graph.torch.layers import Layers
@@ -50,7 +52,10 @@ def _module(engine: Layers, module: Value, name: str, args: Arguments, at: ast.A
 
 @OF_MODULES.of(*(TRANSPARENT_MODULE_METHODS - {"module", "requires_grad_", "train", "eval"}))
 def _itself(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    if name == "apply":
+    function = args.get(0, "fn") if name == "apply" else None
+    if function is not None and engine.run.walking(function):
+        for part in engine.submodules(module, deep=True)[:_TURNS]:
+            engine.run.interpreter.call_value(function, Arguments(None, [part]), at)
         engine.run.run_walking(args, at)
     return module
 
@@ -60,6 +65,11 @@ def _itself(engine: Layers, module: Value, name: str, args: Arguments, at: ast.A
 
 @OF_MODULES.of("buffers", "named_buffers")
 def _buffers(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    kept = [value for part in engine.submodules(module, deep=True) for value in engine.run.children_of(part)]
+    graphs = Tuple(tuple(value for value in kept if isinstance(value, (Tensor, Unknown)) and value.node is not None))
+    if graphs.items:
+        # a buffer that holds what was computed
+        return engine.run.taken(at, graphs, name)
     held = engine.run.held_in([module])
     return engine.run.taken(at, module, name) if held else Parameters(module, named=name.startswith("named"))
 
@@ -89,7 +99,12 @@ def _state_dict(engine: Layers, module: Value, name: str, args: Arguments, at: a
     return engine.run.unknown(name)
 
 
-@OF_MODULES.of("get_parameter", "get_submodule", "extra_repr", "_get_name")
+@OF_MODULES.of("get_submodule")
+def _submodule(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    return engine.run.one_of(engine.submodules(module, deep=True)) or engine.run.unknown(name)
+
+
+@OF_MODULES.of("get_parameter", "extra_repr", "_get_name")
 def _unseen(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     return engine.run.unknown(name)
 

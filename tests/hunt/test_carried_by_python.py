@@ -1,0 +1,221 @@
+"""Values that take a way which Python goes by itself: a graph that came along it is walked once more, and stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.hunt.checking import check
+
+PROGRAM = """
+import concurrent.futures, contextlib, dataclasses, itertools, logging, sys, threading
+import numpy
+import torch
+import torch.nn.utils.parametrize
+from torch import nn
+
+torch.manual_seed(0)
+body, head, other = nn.Linear(3, 4), nn.Linear(4, 1), nn.Linear(4, 1)
+opt = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+{before}
+for x in torch.randn(4, 5, 3):
+    h = torch.tanh(body(x))
+{inside}
+    loss = head(h).pow(2).mean()
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+    {walk}
+    opt.step()
+"""
+
+DIAMOND = """
+class Base:
+    def take(self, value):
+        return value.detach()
+class Left(Base):
+    def take(self, value):
+        return super().take(value)
+class Right(Base):
+    def take(self, value):
+        return value * 1
+class Both(Left, Right):
+    pass
+"""
+
+LAZY = """
+class Lazy:
+    def __init__(self, function):
+        self.function = function
+    def __get__(self, obj, owner=None):
+        return self.function(obj)
+class Box:
+    @Lazy
+    def value(self):
+        return self.kept
+box = Box()
+"""
+
+WRAPPED = """
+class Wrapped:
+    def __init__(self, function):
+        self.function = function
+    def __call__(self, value):
+        self.function(value)
+        return value * 1
+@Wrapped
+def take(value):
+    return value.detach()
+"""
+
+COUNTED = """
+class Counted:
+    def __init__(self, value):
+        self.value, self.asked = value, None
+    def __bool__(self):
+        self.asked = self.value
+        return True
+"""
+
+STREAM = """
+import asyncio
+class Stream:
+    def __init__(self, value):
+        self.left = [value]
+    def __aiter__(self):
+        return self
+    async def __anext__(self):
+        if not self.left:
+            raise StopAsyncIteration
+        return self.left.pop()
+async def first(value):
+    return [got async for got in Stream(value)][0]
+"""
+
+SHARED = """
+class Shared:
+    state = {}
+    def __init__(self):
+        self.__dict__ = self.state
+"""
+
+SUPPRESSED = """
+def take(value):
+    got = value.detach()
+    with contextlib.suppress(ValueError):
+        got = value * 1
+        raise ValueError
+    return got
+"""
+
+FACTORY = """
+last = []
+@dataclasses.dataclass
+class Record:
+    value: object = dataclasses.field(default_factory=lambda: last[-1])
+"""
+
+HELD = """
+class Held(nn.Module):
+    def __init__(self, value):
+        super().__init__()
+        self.value = value
+    def forward(self, weight):
+        return weight * 0 + self.value
+def take(value):
+    module = nn.Module()
+    module.weight = nn.Parameter(torch.zeros(5, 4))
+    nn.utils.parametrize.register_parametrization(module, "weight", Held(value))
+    return module.weight
+"""
+
+#: What is there before the loop, and the statements that bring ``h`` to ``kept``.
+WAYS = {
+    "the next class in the order of the object": (DIAMOND, "kept = Both().take(h)"),
+    "a decorator that reads attributes": (LAZY, "box.kept = h\nkept = box.value"),
+    "an object in place of a function": (WRAPPED, "kept = take(h)"),
+    "a function that is applied to modules": (
+        "holder = nn.Sequential(nn.Identity())",
+        "def put(module):\n    module.held = h\nholder.apply(put)\nkept = holder[0].held",
+    ),
+    "an attribute of a part, found among all parts": (
+        "holder = nn.Sequential(nn.Identity(), nn.Identity())",
+        "holder[0].held = h\nkept = [m.held for m in holder.modules() if hasattr(m, 'held')][0]",
+    ),
+    "an attribute of a part that is asked for by its name": (
+        "holder = nn.Sequential(nn.Identity())",
+        "holder[0].held = h\nkept = holder.get_submodule('0').held",
+    ),
+    "a buffer": (
+        "holder = nn.Module()\nholder.register_buffer('held', torch.zeros(1))",
+        "holder.held = h\nkept = next(holder.buffers())",
+    ),
+    "the exception that is handled": (
+        "",
+        "try:\n    raise LookupError(h)\nexcept LookupError:\n    kept = sys.exc_info()[1].args[0]",
+    ),
+    "a body whose error is suppressed": (SUPPRESSED, "kept = take(h)"),
+    "an object that is asked for its truth": (COUNTED, "box = Counted(h)\nif box:\n    pass\nkept = box.asked"),
+    "an object that takes another class": (
+        "class Cut:\n    def take(self, value):\n        return value.detach()\n"
+        "class Keep(Cut):\n    def take(self, value):\n        return value * 1",
+        "box = Cut()\nbox.__class__ = Keep\nkept = box.take(h)",
+    ),
+    "a function that takes other defaults": (
+        "def take(value=None):\n    return value",
+        "take.__defaults__ = (h,)\nkept = take()",
+    ),
+    "a forward of the module's own": (
+        "class Cut(nn.Module):\n    def forward(self, value):\n        return value.detach()\ncut = Cut()\n"
+        "cut.forward = lambda value: value * 1",
+        "kept = cut(h)",
+    ),
+    "attributes that objects share": (SHARED, "Shared().value = h\nkept = Shared().value"),
+    "an asynchronous iterator": (STREAM, "kept = asyncio.run(first(h))"),
+    "an array of objects": ("", "held = numpy.empty(1, dtype=object)\nheld[0] = h\nkept = held[0]"),
+    "the begin of an accumulation": ("", "kept = list(itertools.accumulate([1], lambda a, _: a, initial=h))[-1]"),
+    "a collate function": ("", "for kept in torch.utils.data.DataLoader([1], collate_fn=lambda batch: h):\n    pass"),
+    "the method of a dict in a thread": (
+        "",
+        'held = {}\nthread = threading.Thread(target=held.__setitem__, args=("a", h))\nthread.start()\nthread.join()\n'
+        'kept = held["a"]',
+    ),
+    "a factory of a field": (FACTORY, "last[:] = [h]\nkept = Record().value"),
+    "a parametrization": (HELD, "kept = take(h)"),
+    "a derivative with respect to something else": ("", "kept = torch.func.jacrev(lambda s: s * h)(torch.ones(()))"),
+}
+
+
+def _program(name: str, walk: str) -> str:
+    before, inside = WAYS[name]
+    return PROGRAM.format(before=before, inside="\n".join(f"    {line}" for line in inside.splitlines()), walk=walk)
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_what_came_along_is_walked_once_more(name: str) -> None:
+    verdict = check({"main.py": _program(name, "other(kept).mean().backward()")})
+    assert verdict.violations == []
+    assert not verdict.fired
+
+
+#: Those whose way is followed to its end: the flag is still surplus where nothing walks what came along.
+FOLLOWED = (
+    "the next class in the order of the object",
+    "a decorator that reads attributes",
+    "an object in place of a function",
+    "an attribute of a part, found among all parts",
+    "an attribute of a part that is asked for by its name",
+    "a buffer",
+    "a body whose error is suppressed",
+    "a forward of the module's own",
+    "an asynchronous iterator",
+    "the begin of an accumulation",
+    "a collate function",
+    "a factory of a field",
+    "a parametrization",
+)
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_what_is_only_looked_at_needs_no_graph(name: str) -> None:
+    verdict = check({"main.py": _program(name, "print(kept.mean().item())")})
+    assert verdict.violations == []
+    assert verdict.fired["surplus-retain-graph exact"] == 1
