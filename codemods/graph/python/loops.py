@@ -137,6 +137,7 @@ class Loops(Branches):
         decided: dict[Key, frozenset[object]] = {}
         known: set[frozenset[tuple[Key, frozenset[object]]]] = set()
         settled = 0
+        listed = max(0, len(turns) - 2)
         turn = -1
         while turns:
             value = turns.popleft()
@@ -174,7 +175,7 @@ class Loops(Branches):
             if not turn or turns or counted:
                 continue
             # an element that is walked must not be there again
-            further = turn < MAX_FILLING - 1 and not (made and self.run.nodes_of(value))
+            further = turn - listed < MAX_FILLING - 1 and not (made and self.run.nodes_of(value))
             most = min(settled + MAX_TURNS, MAX_FILLING)
             if ((new or again) and turn < most - 1) or (filling and further):
                 turns.append(value)
@@ -323,4 +324,9 @@ def _alike(old: object, new: object) -> bool:
     """Whether conditions come out the same for things of these looks: a list may have got longer."""
     if isinstance(old, tuple) and isinstance(new, tuple):
         return len(new) >= len(old) and all(map(_alike, old, new))
+    if isinstance(old, frozenset) and isinstance(new, frozenset):
+        # one of several lists may have
+        return all(any(_alike(one, other) for other in new) for one in old) and all(
+            any(_alike(one, other) for one in old) for other in new
+        )
     return old == new
