@@ -56,7 +56,7 @@ def test_two_layers_act_as_one(steps: list[tuple[str, Key]], own: int) -> None:
                 model.pop(key, None)
                 getattr(now, what)(key)
             elif what == "fork":
-                states.append((now.fork(), dict(model)))
+                states.append((now.fork(0), dict(model)))
             elif len(states) > 1:
                 states.pop()
             now, model = states[-1]
@@ -74,9 +74,9 @@ def test_what_paths_have_in_common_is_not_copied() -> None:
     state = State.empty()
     for number in range(10_000):
         state.set((number, "name"), Const(number))
-    one = state.fork()
+    one = state.fork(0)
     one.set((0, "name"), Const(-1))
-    other = one.fork()
+    other = one.fork(0)
     assert one.weight() == other.weight() == 0
     assert [s.peek((0, "name")).value for s in (state, one, other)] == [0, -1, -1]
     assert other.peek((9_999, "name")).value == 9_999
@@ -186,12 +186,12 @@ def test_of_many_paths_each_value_is_joined_once(own: int, monkeypatch: pytest.M
     before, after, same = Const(0), Const(1), Const(2)
     base.set((1, "a"), before)
     base.set((1, "same"), same)
-    paths = [base.fork() for _ in range(100)]
+    paths = [base.fork(0) for _ in range(100)]
     for path in paths[40:]:
         path.set((1, "a"), after)
     for path in paths:
         path.set((1, "same"), same)
-    met = merge([path.fork() for path in paths] if own == 0 else paths, base.log, join, base, lambda value: value)
+    met = merge([path.fork(0) for path in paths] if own == 0 else paths, base.log, join, base, lambda value: value)
     assert met is not None
     assert len(asked) == 1
     assert met.peek((1, "a")).options == (before, after)
@@ -203,7 +203,7 @@ def test_what_some_of_many_paths_took_away_may_be_there() -> None:
     base.set((1, "a"), Const(0))
     base.set((1, "kept"), Const(1))
     six = Const(6)
-    paths = [base.fork() for _ in range(20)]
+    paths = [base.fork(0) for _ in range(20)]
     for path in paths[10:]:
         path.delete((1, "a"))
         path.set((1, "loaded"), six)

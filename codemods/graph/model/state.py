@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import count, groupby
+from itertools import count, groupby, takewhile
+from math import inf
 from typing import Any
 
 from codemods.graph.model.cells import GONE, Cells, Key
@@ -33,13 +34,17 @@ _VERSIONS = count(1)
 
 
 class Log:
-    """The keys written since a point; ``parent`` is the log of the point before."""
+    """The keys written since a point; ``parent`` is the log of the point before.
 
-    __slots__ = ("keys", "parent")
+    ``since`` is the moment of that point, infinite for a path that other paths may have led to.
+    """
 
-    def __init__(self, parent: Log | None) -> None:
+    __slots__ = ("keys", "parent", "since")
+
+    def __init__(self, parent: Log | None, since: float) -> None:
         self.keys: dict[Key, None] = {}
         self.parent = parent
+        self.since = since
 
 
 @dataclass(eq=False, slots=True)
@@ -69,7 +74,7 @@ class State:
     @staticmethod
     def empty(base: dict[Key, Any] | None = None) -> State:
         """A state in which nothing was written and gradients are recorded."""
-        return State({}, {}, Log(None), True, None, {} if base is None else base, [], {}, next(_VERSIONS))
+        return State({}, {}, Log(None, 0), True, None, {} if base is None else base, [], {}, next(_VERSIONS))
 
     def get(self, key: Key) -> Any:
         """The content of a cell, None if it was never written."""
@@ -169,8 +174,8 @@ class State:
         """What copying it costs, in evaluated syntax nodes."""
         return len(self._own) >> 10
 
-    def fork(self) -> State:
-        """A copy that remembers what is written from here on."""
+    def fork(self, now: int) -> State:
+        """A copy that remembers what is written from here on, from the moment ``now`` of the run."""
         own, shared = self._own, self._shared
         if len(own) > _OWN and len(own) * len(own) > _SHARING * len(shared):
             self._shared = shared = dict(self.cells().items())
@@ -178,7 +183,7 @@ class State:
         return State(
             own.copy(),
             shared,
-            Log(self.log),
+            Log(self.log, now),
             self.grad,
             self.reads,
             self.base,
@@ -265,6 +270,9 @@ def _meet(
                     break
             else:
                 continue
+        if key[1] == FROZEN:
+            first.put(key, _frozen_on(-key[0], [(state, state.peek(key)) for state in (first, *others)]))
+            continue
         # what a path did not write is what the loaded modules left there
         mine: Any = first.peek(key) if own is None or own is GONE else own
         joined = {id(mine)}
@@ -296,9 +304,6 @@ def _either(
     """What a cell holds after two paths that left different things there."""
     if key[1] == TURNS:
         return ()
-    if key[1] == FROZEN:
-        # frozen on one of the paths, or some of the parameters: gradients may be needed
-        return "maybe"
     if mine is None or theirs is None:
         left = theirs if mine is None else mine
         return maybe(left) if left is before.here(key) and isinstance(left, Value) else left
@@ -312,6 +317,37 @@ def _either(
         kept = before.here(key)
         return tuple(maybe(v) if v in kept else v for v in mine or theirs)
     return _join_cells(mine, theirs, join)
+
+
+def _frozen_on(birth: int, paths: list[tuple[State, Any]]) -> Any:
+    """Whether a leaf made at ``birth`` is frozen where paths meet that hold different things of it.
+
+    A path that says nothing of it may be one on which it was never made. Frozen on some of those that have it, or some
+    of its parameters: gradients may be needed.
+    """
+    told = [(state, frozen) for state, frozen in paths if frozen is not None]
+    silent = [state for state, frozen in paths if frozen is None]
+    if any(frozen is not told[0][1] for _, frozen in told):
+        return "maybe"
+    made_there = all(birth > _parted(state.log, told[0][0].log) for state in silent)
+    return told[0][1] if made_there else "maybe"
+
+
+def _parted(one: Log, other: Log) -> float:
+    """The moment from which on what happens on one of two paths is not seen on the other; infinite if never for sure."""
+    mine, theirs = [*_back(one)], [*_back(other)]
+    shared = set(mine).intersection(theirs)
+    apart = [list(takewhile(lambda log: log not in shared, logs)) for logs in (mine, theirs)]
+    if any(log.since == inf for logs in apart for log in logs):
+        return inf
+    # what a path did since its last fork nobody else did
+    return min((logs[0].since for logs in apart if logs), default=inf)
+
+
+def _back(log: Log | None) -> Iterator[Log]:
+    while log is not None:
+        yield log
+        log = log.parent
 
 
 def _join_cells(mine: Any, theirs: Any, join: Callable[[Value, Value], Value]) -> Any:

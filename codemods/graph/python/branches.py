@@ -49,7 +49,7 @@ class Branches(Expressions):
         ends: list[State] = []
         narrowed: list[tuple[State, Key, Value, Value]] = []
         for branch, holds in ((s.body, True), (s.orelse, False)):
-            self.run.s = base.fork()
+            self.run.s = base.fork(self.run.clock)
             self.run.dead = False
             self.narrowed = []
             self._refine(s.test, holds)
@@ -272,7 +272,7 @@ class Branches(Expressions):
         ends: list[State] = []
         exhaustive = False
         for case in s.cases:
-            self.run.s = base.fork()
+            self.run.s = base.fork(self.run.clock)
             self.run.dead = False
             self._bind_pattern(case.pattern, subject)
             if case.guard is not None:
@@ -284,7 +284,7 @@ class Branches(Expressions):
                 exhaustive = True
                 break
         if not exhaustive:
-            ends.append(base.fork())
+            ends.append(base.fork(self.run.clock))
         self.run.meet(ends, base)
 
     def _bind_pattern(self, pattern: ast.pattern, subject: Value) -> None:

@@ -140,7 +140,7 @@ class Frames:
                 return result
             assert isinstance(definition, (ast.FunctionDef, ast.AsyncFunctionDef))
             base = self.run.s
-            self.run.s = base.fork()
+            self.run.s = base.fork(self.run.clock)
             self.execute(definition.body)
             ends = [state for state, _ in returns]
             self.run.written = {cell for state in [*ends, self.run.s] for cell in written_since(state, base.log)}

@@ -100,7 +100,7 @@ class Loops(Branches):
         base = self.run.s
         outer_breaks, outer_continues = self.breaks, self.continues
         self.breaks = []
-        self.run.s = base.fork()
+        self.run.s = base.fork(self.run.clock)
         finished: list[State] = []
         opened = [] if counted else [self.run.tick()]
         self.run.open_loops += opened
@@ -146,7 +146,7 @@ class Loops(Branches):
             self.continues = []
             before = len(self.run.trace.walks)
             start = self.run.s
-            self.run.s = start.fork()
+            self.run.s = start.fork(self.run.clock)
             begin(value)
             begun = written_since(self.run.s, start.log)
             self.execute(s.body)

@@ -378,11 +378,11 @@ class Operators(OldForms):
         if truth is not None:
             return self.evaluate(e.body if truth else e.orelse)
         base = self.run.s
-        self.run.s = base.fork()
+        self.run.s = base.fork(self.run.clock)
         first = self.evaluate(e.body)
         after_first = self.run.s
         first_raises, self.raises_here = self.raises_here, False
-        self.run.s = base.fork()
+        self.run.s = base.fork(self.run.clock)
         second = self.evaluate(e.orelse)
         after_second = self.run.s
         # where one way raises, the other one goes on

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from math import inf
 from typing import Any, ClassVar
 
 from codemods.graph.model.arguments import Arguments
@@ -115,7 +116,7 @@ class Statements(Loops):
         base = self.run.s
         ending = any(self._ends_errors(item.context_expr) for item in s.items)
         if ending:
-            self.run.s = base.fork()
+            self.run.s = base.fork(self.run.clock)
         if not self.raises_here:
             self.execute(s.body)
         if ending:
@@ -212,10 +213,10 @@ class Statements(Loops):
 
     def _do_Try(self, s: ast.Try) -> None:
         base = self.run.s
-        self.run.s = base.fork()
+        self.run.s = base.fork(self.run.clock)
         outer_raises, outer_thrown, caught_before = self.raises, self.run.thrown, self.run.frame.caught
         self.raises, self.run.thrown = [], []
-        before = self.run.s.fork()
+        before = self.run.s.fork(self.run.clock)
         catches = any(map(swallows, s.handlers))
         self.run.trying += 1
         self.run.catching += catches
@@ -234,12 +235,12 @@ class Statements(Loops):
         for handler in s.handlers:
             self.run.frame.caught = self.run.one_of([*values, self.run.lost("exception")])
             # an exception may come at any point of the body: at its begin, or with all its effects
-            begin = before.fork()
+            begin = before.fork(self.run.clock)
             candidates = [begin, *thrown, *([after] if completed else [])]
             if len(candidates) > 1:
                 self.run.meet(candidates, base)
             self.run.s = begin
-            self.run.s.log = type(self.run.s.log)(base.log)
+            self.run.s.log = type(self.run.s.log)(base.log, inf)
             self.run.s.log.keys |= base.log.keys
             self.run.dead = False
             if handler.name:
