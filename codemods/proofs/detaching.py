@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.cells import Cells
 from codemods.graph.model.kinds import CarrierKind, NodeKind, SequenceKind
@@ -45,6 +46,9 @@ _HELPER = """def detach_state(state):
         return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
     return state
 """
+_ADDED = AddHelper("detach_state", _HELPER)
+_STATEMENT = re.compile(r"^\S.*(?:\n[ ].*)*", re.MULTILINE)
+"""A statement at the margin, with what stands in it."""
 
 
 def detaching(trace: Trace, carries: list[Carry], style: str = "state") -> list[tuple[str, Edit]] | None:
@@ -52,8 +56,7 @@ def detaching(trace: Trace, carries: list[Carry], style: str = "state") -> list[
 
     ``style`` is ``last`` for the newest element of a list, and ``any`` where the helper may get what nobody knows.
     """
-    lines: dict[tuple[str, Span], list[str]] = {}
-    edits: list[tuple[str, Edit]] = []
+    cuts: list[list[tuple[str, Edit]]] = []
     for carry in carries:
         found = _cut(trace, carry, style)
         if found is None:
@@ -61,15 +64,52 @@ def detaching(trace: Trace, carries: list[Carry], style: str = "state") -> list[
         path, anchor, line, helps = found
         wrapped = _where_it_is_stored(carry, path, anchor, line)
         if wrapped is not None:
-            edits += [wrapped] if wrapped not in edits else []
+            cuts.append([wrapped])
+        else:
+            cuts.append([(path, InsertStatements(anchor, "after", line)), *([(path, _ADDED)] if helps else [])])
+    return united(cuts)
+
+
+def united(cuts: Iterable[Iterable[tuple[str, Edit]]]) -> list[tuple[str, Edit]] | None:
+    """The edits of several values or runs, each name detached once at a place; None where no statement fits them all.
+
+    What is one tensor in a run and several in another is left to the helper, which asks what it gets.
+    """
+    lines: dict[tuple[str, Span], dict[str, str]] = {}
+    edits: dict[tuple[str, Edit], None] = {}
+    for path, edit in (one for cut in cuts for one in cut):
+        if not isinstance(edit, InsertStatements) or edit.where != "after":
+            edits[(path, edit)] = None
             continue
-        known = lines.setdefault((path, anchor), [])
-        if line not in known:
-            known.append(line)
-        if helps and (path, AddHelper("detach_state", _HELPER)) not in edits:
-            edits.append((path, AddHelper("detach_state", _HELPER)))
-    inserted = [(path, InsertStatements(anchor, "after", "\n".join(code))) for (path, anchor), code in lines.items()]
+        known = lines.setdefault((path, edit.anchor), {})
+        for line in _STATEMENT.findall(edit.code):
+            name = line.strip().rpartition("\n")[2].strip().partition(" = ")[0]
+            if known.setdefault(name, line) == line:
+                continue
+            any_of, *others = _forms(name)
+            if not {_unguarded(name, line), _unguarded(name, known[name])} <= {any_of, *others}:
+                return None
+            known[name] = any_of
+            edits[(path, _ADDED)] = None
+    inserted = [
+        (path, InsertStatements(anchor, "after", "\n".join(code.values()))) for (path, anchor), code in lines.items()
+    ]
     return [*inserted, *edits]
+
+
+def _unguarded(name: str, statement: str) -> str:
+    """A statement without the question whether there is anything to detach, which the helper asks as well."""
+    return statement.removeprefix(f"if {name} is not None:\n").strip()
+
+
+def _forms(name: str) -> tuple[str, str, str, str]:
+    """What detaches a name, whatever it holds; a tensor; a tuple of tensors; a list of them."""
+    return (
+        f"{name} = detach_state({name})",
+        f"{name} = {name}.detach()",
+        f"{name} = tuple(h.detach() for h in {name})",
+        f"{name} = [h.detach() for h in {name}]",
+    )
 
 
 def stands_behind(edits: list[tuple[str, Edit]] | None, carries: list[Carry]) -> bool:
@@ -323,19 +363,20 @@ def _detached(path: str, carry: Carry, style: str, found: set[str], *, sure: boo
             value = kept[0]
     found = found | kinds(value, cells)
     guard = ""
-    if found & {"number", "unknown", "mixed"} or {"tensor", "tensors"} <= found:
+    if found & {"number", "unknown", "mixed"}:
         guard = f"isinstance({path}, {{torch}}.Tensor)"
     elif "none" in found:
         guard = f"{path} is not None"
-    line, helps = f"{path} = detach_state({path})", True
-    if isinstance(value, Tensor):
-        line, helps = f"{path} = {path}.detach()", False
+    any_of, tensor, in_tuple, in_list = _forms(path)
+    line, helps = any_of, True
+    if isinstance(value, Tensor) and (guard or "tensors" not in found):
+        line, helps = tensor, False
     elif found <= {"tensors", "none"} and isinstance(value, Tuple) and all(_tensor(v) for v in value.items):
-        line, helps = f"{path} = tuple(h.detach() for h in {path})", False
+        line, helps = in_tuple, False
     elif found <= {"tensors", "none"} and isinstance(value, Sequence) and value.kind is SequenceKind.LIST:
         items = contents(value, cells) or ()
         if items and all(_tensor(v) for v in items):
-            line, helps = f"{path} = [h.detach() for h in {path}]", False
+            line, helps = in_list, False
     if helps:
         # the helper asks for itself what it gets
         known = "unknown" not in kinds(value, cells) and not _others(value, cells)

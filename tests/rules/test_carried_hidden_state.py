@@ -844,3 +844,58 @@ def test_a_state_that_is_cut_behind_the_step_is_left_alone(store: str, tmp_path:
 def test_a_state_that_is_taken_over_in_some_turns_is_not_cut(store: str, tmp_path: Path) -> None:
     program = BEHIND.format(cell="GRUCell", begin="None", out="new", store=store)
     assert mended(tmp_path, program, RULE, STORED) == program
+
+
+TRAINED_BY_ALL = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.rnn = layer
+        self.out = nn.Linear(8, 4)
+
+    def forward(self, x, state):
+        y, state = self.rnn(x, state)
+        return self.out(y), state
+
+def train(model, start):
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(2):
+        state = start()
+        for step in range(3):
+            out, state = model(torch.randn(5, 2, 4), state)
+            loss = out.pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+"""
+ONE = "train(Model(nn.GRU(4, 8)), lambda: torch.zeros(1, 2, 8))"
+NOTHING = "train(Model(nn.GRU(4, 8)), lambda: None)"
+TWO = "train(Model(nn.LSTM(4, 8)), lambda: (torch.zeros(1, 2, 8), torch.zeros(1, 2, 8)))"
+
+
+@pytest.mark.parametrize(
+    ("calls", "line"),
+    [
+        ((ONE,), "state = state.detach()"),
+        ((TWO,), "state = tuple(h.detach() for h in state)"),
+        ((ONE, ONE), "state = state.detach()"),
+        ((ONE, NOTHING), "state = state.detach()"),
+        ((ONE, TWO), "state = detach_state(state)"),
+        ((TWO, ONE), "state = detach_state(state)"),
+        ((TWO, NOTHING), "state = detach_state(state)"),
+    ],
+)
+@pytest.mark.parametrize("apart", [False, True], ids=["one program", "several"])
+def test_a_loop_that_trains_several_models_detaches_the_state_of_each(
+    tmp_path: Path, calls: tuple[str, ...], line: str, *, apart: bool
+) -> None:
+    head = "import torch\nfrom torch import nn\nfrom loop import Model, train\n"
+    several = {f"script_{i}": head + call for i, call in enumerate(calls)} if apart else {}
+    code = "" if apart else head + "\n".join(calls)
+    (finding,) = analysed(tmp_path, Options(select=(RULE,)), code, loop=TRAINED_BY_ALL, **several)
+    assert finding.promise is Promise.REPAIR
+    new = added(TRAINED_BY_ALL, tools.mended(tmp_path, [finding], "loop.py"))
+    assert [text for text in new if text.startswith("state = ")] == [line]

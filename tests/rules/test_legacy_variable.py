@@ -862,3 +862,78 @@ def test_unseen_code_may_write_to_what_no_backward_needs_again(tmp_path: Path) -
 )
 def test_a_choice_between_one_thing_goes(tmp_path: Path, before: str, after: str) -> None:
     assert _becomes(tmp_path, before) == after
+
+
+NOISE = """
+class Noisy(nn.Module):
+    def __init__(self, bias=True):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(4)), nn.Parameter(torch.ones(4)) if bias else None
+        self.register_buffer("noise", torch.zeros(4))
+        if bias:
+            self.register_buffer("offset", torch.zeros(4))
+        self.scaled = torch.zeros(4) if bias else torch.ones(4)
+    def forward(self, x):
+        {drawn}
+        return (x * self.weight + self.bias * {read}).sum()
+noisy = Noisy(len(sys.argv) > 1)
+"""
+STEP = """
+for x in loader:
+    loss = noisy(x) - noisy(x + 1)
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("drawn", "read"),
+    [
+        ("self.noise.normal_()", "self.noise.data"),
+        ("self.offset.normal_()", "self.offset.data"),
+        ("if self.bias is not None:\n            self.offset.normal_()", "self.offset.data"),
+        ("if self.training:\n            self.noise.normal_()", "self.noise.data"),
+        ("self.scaled.normal_()", "self.scaled.data"),
+        ("self.scaled[:2].normal_()", "self.scaled.data"),
+        ("self.scaled.view(2, 2).fill_(1)", "self.scaled.data"),
+        ("self.scaled.normal_()", "self.scaled.view(4).data"),
+        ("torch.rand(4, out=self.scaled)", "self.scaled.data"),
+    ],
+)
+def test_data_stays_where_the_memory_is_written_again_before_the_backward(
+    tmp_path: Path, drawn: str, read: str
+) -> None:
+    code = "import sys\n" + NOISE.format(drawn=drawn, read=read) + STEP
+    assert not found(tmp_path, RULE, HEAD, code)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "read", "after"),
+    [
+        ("pass", "self.offset.data", "self.offset"),
+        ("self.offset = torch.randn(4)", "self.offset.data", "self.offset"),
+        ("other = torch.zeros(4).normal_()", "self.scaled.data", "self.scaled"),
+    ],
+)
+def test_data_goes_where_the_memory_stays_as_it_is(tmp_path: Path, drawn: str, read: str, after: str) -> None:
+    code = "import sys\n" + NOISE.format(drawn=drawn, read=read) + STEP
+    (finding,) = found(tmp_path, RULE, HEAD, code)
+    assert finding.remedy == f"write `{after}`"
+
+
+def test_the_sizes_of_a_tensor_are_no_number(tmp_path: Path) -> None:
+    code = """
+    class Held:
+        def __init__(self, model):
+            self.weights = [m.weight for m in model.modules() if isinstance(m, nn.Linear)]
+            self.first = None if len(self.weights) > 3 else self.weights[0]
+        def clip(self, index):
+            weight = (self.first if index == 0 else self.weights[index]).data
+            sizes = weight.size()
+            if len(sizes) == 2:
+                print(sizes[1], weight.shape[0], *weight.shape)
+    held = Held(net)
+    held.clip(0)
+    held.clip(1)
+    """
+    assert ".detach()\n" in _becomes(tmp_path, dedent(code))

@@ -334,7 +334,7 @@ def _frozen_on(birth: int, paths: list[tuple[State, Any]]) -> Any:
 
 
 def _parted(one: Log, other: Log) -> float:
-    """The moment from which on what happens on one of two paths is not seen on the other; infinite if never for sure."""
+    """The moment from which on what one of two paths does is not done on the other; infinite if never for sure."""
     mine, theirs = [*_back(one)], [*_back(other)]
     shared = set(mine).intersection(theirs)
     apart = [list(takewhile(lambda log: log not in shared, logs)) for logs in (mine, theirs)]

@@ -370,8 +370,17 @@ TRUE = Const(True)
 NUMBER = Plain(PlainKind.NUMBER)
 TEXT = Plain(PlainKind.TEXT)
 ARRAY = Plain(PlainKind.ARRAY)
+SHAPE = Plain(PlainKind.RANGE)
+"""The sizes of a tensor: whole numbers in an order, as those of a range are."""
 DATA = Tensor(None)
 INDEX = Tensor(None, index=True)
+
+
+def memory(value: Value) -> tuple[Tensor, ...]:
+    """The tensors by which it is known what shares memory with a tensor: two that share it have one in common."""
+    if not isinstance(value, Tensor):
+        return ()
+    return value.bases if value.bases or value is DATA or value is INDEX else (value,)
 
 
 def written_plainly(value: Value) -> bool:

@@ -342,7 +342,7 @@ class Branches(Expressions):
 
 def _is_fixed(value: Value) -> bool:
     """Whether it is of a type that nothing changes in place."""
-    return isinstance(value, Const) or (isinstance(value, Plain) and value.kind in (PlainKind.NUMBER, PlainKind.TEXT))
+    return isinstance(value, Const) or (isinstance(value, Plain) and value.kind is not PlainKind.ARRAY)
 
 
 def _is_plain(node: ast.expr) -> bool:

@@ -17,8 +17,6 @@ from codemods.graph.model.nodes import Alias, Node, Place, Shadow, Unseen, Use, 
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Alteration
 from codemods.graph.model.values import (
-    DATA,
-    INDEX,
     Const,
     Function,
     Join,
@@ -31,6 +29,7 @@ from codemods.graph.model.values import (
     Plain,
     Tensor,
     Unknown,
+    memory,
 )
 from codemods.graph.run.holding import Holding
 from codemods.source.walking import walk
@@ -210,12 +209,7 @@ class Recording(Holding):
         bases = self.memory(given[0]) if label in SHARING_MEMORY and given else ()
         return Tensor(made, scalar, shadow=shadow, bases=bases)
 
-    @staticmethod
-    def memory(value: Value) -> tuple[Tensor, ...]:
-        """The tensors by which it is known what shares memory with a tensor: two that share it have one in common."""
-        if not isinstance(value, Tensor):
-            return ()
-        return value.bases if value.bases or value is DATA or value is INDEX else (value,)
+    memory = staticmethod(memory)
 
     def drawn(self, inputs: Iterable[Value], node: Node) -> None:
         """Record the aliases among the inputs of an operation that may save them."""

@@ -26,7 +26,7 @@ from codemods.graph.model.facts.operations import (
 from codemods.graph.model.facts.saved import SAVES_NOTHING
 from codemods.graph.model.kinds import AliasForm, Altered, Escape, Marked, UseKind
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import DATA, INDEX, NUMBER, Tensor, Tuple, Unknown
+from codemods.graph.model.values import DATA, INDEX, NUMBER, SHAPE, Tensor, Tuple, Unknown
 from codemods.graph.torch.operations import OF_SEVERAL, OF_TENSORS, OF_TORCH
 from codemods.graph.torch.operations.methods import is_one
 from codemods.graph.torch.results import Results
@@ -75,7 +75,7 @@ class Tensors(Results):
                 self.run.mark(Marked.REQUIRES_GRAD_READ, at, self.run.nodes_of(tensor))
             elif name == "is_leaf":
                 self.run.mark(Marked.IS_LEAF_READ, at, self.run.nodes_of(tensor))
-            return NUMBER
+            return SHAPE if name == "shape" else NUMBER
         if name in ("T", "mT", "H", "mH", "real", "imag"):
             return self.run.sharing(tensor, self.run.tensor_op(at, name, [tensor], saves=False))
         return None

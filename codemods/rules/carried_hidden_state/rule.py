@@ -11,14 +11,14 @@ from codemods.graph.model.trace import Trace
 from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.carried_perhaps import carried_at_times, presumed
 from codemods.proofs.carried_told import by_statement, too_late, trail
-from codemods.proofs.detaching import detaching, stands_behind
+from codemods.proofs.detaching import detaching, stands_behind, united
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.proofs.paired_flags import Flag, flags, once, paired
 from codemods.proofs.repackaging import broken_helpers
 from codemods.rules.base import Rule
 from codemods.rules.carried_hidden_state.fresh_state import fresh_state
 from codemods.rules.carried_hidden_state.one_sequence import continues_sequence
-from codemods.terms.edits import DropArgument, Edit
+from codemods.terms.edits import DropArgument
 from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.spans import Span
 
@@ -197,7 +197,8 @@ class CarriedHiddenState(Rule):
             f"{facts['name']} {facts['goes']} into the next step with the graph of this one{freed} unless the model, "
             "whose code cannot be seen, cuts it"
         )
-        return self.finding(site, message, "detach it where the step ends", site.all("cut"), likely=facts["promise"])
+        edits = united(o.facts["cut"] for o in site.observations) or ()
+        return self.finding(site, message, "detach it where the step ends", edits, likely=facts["promise"])
 
     def _mended(self, site: Site) -> Finding:
         name = site.facts["name"]
@@ -217,7 +218,8 @@ class CarriedHiddenState(Rule):
         again = any(f["continues"] for f in found)
         fresh = [f["fresh"] for f in found]
         reinit = all(fresh) and (style == "reinit" or (style == "auto" and not again))
-        edits: list[tuple[str, Edit]] = site.all("fresh" if reinit else "cut")
+        cuts = (f["cut"] or () for f in found)
+        edits: list[tuple[str, Edit]] = site.all("fresh") if reinit else united(cuts) or []
         promise = max((f["promise"] for f in found), key=lambda p: p.rank)
         facts = found[0]
         dropped = list(dict.fromkeys([*site.all("flags"), *joint]))

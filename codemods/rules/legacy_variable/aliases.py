@@ -13,7 +13,7 @@ from codemods.graph.model.kinds import Altered, NodeKind
 from codemods.graph.model.nodes import Alias, Node, Unseen, Value
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
-from codemods.graph.model.values import Const, Join, Parameters, Plain, Tensor, Unknown
+from codemods.graph.model.values import Const, Join, Parameters, Plain, Tensor, Unknown, memory
 from codemods.graph.python.old_forms import first_element
 from codemods.proofs.reach import spread
 from codemods.proofs.repackaging import is_variable
@@ -34,6 +34,7 @@ class Changes:
         self._of_alias: dict[int, list[Altered]] = defaultdict(list)
         self._of_object: dict[int, list[Altered]] = defaultdict(list)
         self._of_value: dict[int, list[tuple[Altered, int]]] = defaultdict(list)
+        self._of_memory: dict[int, list[int]] = defaultdict(list)
         self._of_node: dict[int, list[int]] = defaultdict(list)
         for change in trace.alterations:
             if isinstance(change.value, Tensor):
@@ -43,6 +44,8 @@ class Changes:
                     # ``x.data`` and ``x.detach()`` are objects of their own
                     self._of_object[id(alias.origin)].append(change.how)
             self._of_value[id(change.value)].append((change.how, change.place.clock))
+            for shared in _in_memory(change.value):
+                self._of_memory[shared].append(change.place.clock)
             if change.value.node is not None:
                 self._of_node[id(change.value.node)].append(change.place.clock)
         self._unpacked = trace.unpacked
@@ -81,7 +84,7 @@ class Changes:
         if given.node is not None and given.node.leaf and given.node.label != "input":
             return True
         born = alias.place.clock
-        clocks = [at for _, at in self._of_value[id(given)]]
+        clocks = [at for shared in _in_memory(given) for at in self._of_memory[shared]]
         clocks += self._of_node[id(given.node)] if given.node is not None else []
         return any(at >= born for at in clocks)
 
@@ -89,6 +92,11 @@ class Changes:
         """Whether a backward comes to what was computed of the tensor, or to what it was computed from, afterwards."""
         node = alias.given.node
         return node is not None and any(w.place.clock > alias.place.clock and node in w.seen for w in self._walks)
+
+
+def _in_memory(value: Value) -> set[int]:
+    """What a tensor has in common with those that share its memory: itself, where nothing is known of that."""
+    return {id(value), *map(id, memory(value))}
 
 
 _SHAPED = frozenset(("view", "reshape", "flatten", "ravel", "unsqueeze", "expand", "repeat", "stack", "cat"))

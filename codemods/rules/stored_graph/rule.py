@@ -12,7 +12,7 @@ from codemods.graph.model.values import Sequence, Tensor, nodes_of
 from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.carried_perhaps import stored_at_times
 from codemods.proofs.carried_told import by_statement, too_late, trail
-from codemods.proofs.detaching import cut_of, detaching, stands_behind
+from codemods.proofs.detaching import cut_of, detaching, stands_behind, united
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, trail_of
 from codemods.proofs.paired_flags import flags, paired
 from codemods.proofs.reach import reach, surely_attached
@@ -328,7 +328,7 @@ class StoredGraph(Rule):
             message = f"{name} carries the graph of its step into the next one, after backward() has freed it"
         steps = trail_of(facts["trail"])
         alike = [f for f in found if f["how"] == facts["how"]]
-        edits = list(dict.fromkeys(edit for f in alike for edit in f["edits"] or ()))
+        edits = united(f["edits"] or () for f in alike)
         doubtful = next((f for f in alike if f["edits"] is None), None)
         if not edits or doubtful is not None:
             advice = (doubtful or facts).get("advice", _UNCERTAIN)

@@ -11,7 +11,7 @@ from codemods.graph.model.facts.operations import FACTORIES, PLAIN_METHODS, WITH
 from codemods.graph.model.facts.python import OF_COROUTINES
 from codemods.graph.model.kinds import AliasForm, Escape, Marked, UseKind
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import ARRAY, INDEX, NUMBER, Tensor
+from codemods.graph.model.values import ARRAY, INDEX, NUMBER, SHAPE, Tensor
 from codemods.graph.torch.operations.table import OF_TENSORS
 from codemods.graph.torch.results import Results
 
@@ -43,7 +43,7 @@ def _detach(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.
 @OF_TENSORS.of(*(PLAIN_METHODS - {"numpy", "tolist"}))
 def _number(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     engine.run.use(tensor, UseKind.METHOD, at, name)
-    return NUMBER
+    return SHAPE if name == "size" and not args.all() else NUMBER
 
 
 @OF_TENSORS.of("numpy", "tolist")
