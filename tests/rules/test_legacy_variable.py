@@ -937,3 +937,17 @@ def test_the_sizes_of_a_tensor_are_no_number(tmp_path: Path) -> None:
     held.clip(1)
     """
     assert ".detach()\n" in _becomes(tmp_path, dedent(code))
+
+
+@pytest.mark.parametrize(
+    ("code", "after"),
+    [
+        ("best = best.data", ""),
+        ("kept = best.data", "kept = best"),
+        ("best, kept = best.data, best", "best, kept = best, best"),
+        ("best = best.data.view(4)", "best = best.view(4)"),
+    ],
+)
+def test_a_name_that_would_be_given_itself_is_left_alone(tmp_path: Path, code: str, after: str) -> None:
+    begin, end = "order, best = torch.rand(4).sort()\n", "print(best)"
+    assert _becomes(tmp_path, f"{begin}{code}\n{end}") == "\n".join(filter(None, [begin.strip(), after, end]))

@@ -6,6 +6,7 @@ import ast
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from codemods.edits.emptied import is_identity
 from codemods.graph.model.program import ParsedFile
@@ -23,7 +24,7 @@ from codemods.terms.spans import Span
 
 @dataclass(frozen=True)
 class Change:
-    """One old form and what is to become of it; ``given`` is the argument of a call of which nothing else is left."""
+    """One old form and what is to become of it; ``given`` is the part of it that is left, where nothing else is."""
 
     file: ParsedFile
     span: Span
@@ -51,10 +52,10 @@ class Line:
         edits = [change.edit for change in self.changes]
         if not isinstance(node, ast.Assign) or isinstance(file.parent(node), ast.ClassDef):
             return edits
-        calls = {c.span: c.given for c in self.changes if c.given is not None}
-        left = _Given(file, calls).visit(copy.deepcopy(node))
+        kept = {c.span: c.given for c in self.changes if c.given is not None}
+        left = _Given(file, kept).visit(copy.deepcopy(node))
         suite = suite_of(file, node)
-        if len(calls) < len(self.changes) or not is_identity(left, suite[: suite.index(node)]):
+        if len(kept) < len(self.changes) or not is_identity(left, suite[: suite.index(node)]):
             return edits
         if isinstance(node.targets[0], ast.Attribute) and _defines(file.tree, node.targets[0].attr):
             # a property may store something else
@@ -67,14 +68,15 @@ def _defines(tree: ast.AST, name: str) -> bool:
 
 
 class _Given(ast.NodeTransformer):
-    """Puts what calls were given in their place."""
+    """Puts the parts that are left in the place of the whole."""
 
-    def __init__(self, file: ParsedFile, calls: Mapping[Span, ast.expr]) -> None:
+    def __init__(self, file: ParsedFile, kept: Mapping[Span, ast.expr]) -> None:
         self.file = file
-        self.calls = calls
+        self.kept = kept
 
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        return self.calls.get(self.file.span(node), node)
+    def visit(self, node: ast.AST) -> Any:
+        left = self.kept.get(self.file.span(node)) if isinstance(node, (ast.Call, ast.Attribute)) else None
+        return super().visit(node) if left is None else self.visit(left)
 
 
 def without_unseen(site: Site) -> Site:

@@ -62,6 +62,7 @@ def data(site: Site, file: ParsedFile) -> Change | None:
         message,
         f"write `{short_of(node.value)}{suffix}`",
         KeepPart(site.span, file.span(node.value), suffix),
+        given=None if suffix else node.value,
     )
 
 
