@@ -219,7 +219,7 @@ class CarriedHiddenState(Rule):
         fresh = [f["fresh"] for f in found]
         reinit = all(fresh) and (style == "reinit" or (style == "auto" and not again))
         cuts = (f["cut"] or () for f in found)
-        edits: list[tuple[str, Edit]] = site.all("fresh") if reinit else united(cuts) or []
+        edits = site.all("fresh") if reinit else united(cuts) or []
         promise = max((f["promise"] for f in found), key=lambda p: p.rank)
         facts = found[0]
         dropped = list(dict.fromkeys([*site.all("flags"), *joint]))
