@@ -150,3 +150,70 @@ def test_what_decides_hides_nothing(name: str) -> None:
     verdict = check({"main.py": _program(*HARMLESS[name])})
     assert verdict.violations == []
     assert verdict.fired["surplus-retain-graph exact"] == 1
+
+
+#: Ways to call a function of the element for each element, without a loop.
+OVER = {
+    "a comprehension": "[step(x) for x in xs]",
+    "a comprehension of texts": "{step(x): 1 for x in xs}",
+    "a comprehension of two": "[step(x) for _ in range(1) for x in xs]",
+    "a condition of a comprehension": "[x for x in xs if not step(x)]",
+    "a generator expression": "list(step(x) for x in xs)",
+    "a sum": "sum(step(x) for x in xs)",
+    "map": "list(map(step, xs))",
+    "map over two": "list(map(lambda x, y: step(x), xs, xs))",
+    "filter": "list(filter(step, xs))",
+}
+
+#: What decides, before the function and in it, and whether it is only known after some turns.
+DECIDING = {
+    "texts that name what comes next": (
+        'phase = "a"\nnext_of = dict(a="b", b="c", c="d", d="e", e="f", f="a")',
+        'if phase == "f":\n    AGAIN\nphase = next_of[phase]',
+    ),
+    "flags that are handed on": ("a = b = c = d = False", "if a:\n    AGAIN\na, b, c, d = b, c, d, True"),
+    "a list that is emptied": (
+        'left = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"]',
+        "if left.pop(0) == 'f':\n    AGAIN",
+    ),
+}
+
+
+def _over(over: str, deciding: str, again: str) -> str:
+    before, inside = DECIDING[deciding]
+    body = inside.replace("AGAIN", again).splitlines()
+    return f"""
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+xs = torch.randn(10, 5, 3)
+{before}
+def step(x):
+    global phase, a, b, c, d
+    loss = net(x).pow(2).mean()
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+{chr(10).join(f"    {line}" for line in body)}
+    opt.step()
+    return 0
+{OVER[over]}
+"""
+
+
+@pytest.mark.parametrize("deciding", DECIDING)
+@pytest.mark.parametrize("over", OVER)
+def test_a_way_that_only_later_turns_without_a_loop_go_is_seen(over: str, deciding: str) -> None:
+    verdict = check({"main.py": _over(over, deciding, "loss.backward()")})
+    assert verdict.violations == []
+    assert not verdict.fired
+
+
+@pytest.mark.parametrize("deciding", DECIDING)
+@pytest.mark.parametrize("over", OVER)
+def test_what_decides_in_turns_without_a_loop_hides_nothing(over: str, deciding: str) -> None:
+    verdict = check({"main.py": _over(over, deciding, "print(loss.item())")})
+    assert verdict.violations == []
+    assert verdict.fired["surplus-retain-graph exact"] == 1

@@ -100,14 +100,13 @@ class Comprehensions(InPlace):
             # of three elements the second has a neighbour on either side
             values.append(values[1])
 
-        def turn(value: Value) -> None:
-            self.assign(first.target, value, None)
+        def turn(_: Value) -> None:
             for condition in first.ifs:
                 if self.run.truth(self.evaluate(condition)) is False:
                     return
             self._comprehend(e, rest, body)
 
-        self.run_turns(e, values, turn)
+        self.run_turns(e, values, lambda value: self.assign(first.target, value, None), turn, counted=counted)
         return counted and not rest and not first.ifs
 
 

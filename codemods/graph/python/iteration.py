@@ -282,15 +282,6 @@ class Iteration(AttributeWrites):
             return [self.unknown_attribute(value, f"[{i}]", at) for i in range(count)]
         return [self.handed_out(value, at) for _ in range(count)]
 
-    def run_turns(self, loop: ast.AST, values: list[Value], body: Callable[[Value], None]) -> None:
-        """Run a body once for each of the turns' values."""
-        for turn, value in enumerate(values):
-            self.run.frame.loops.append((loop, turn))
-            try:
-                body(value)
-            finally:
-                self.run.frame.loops.pop()
-
 
 _TURNS: dict[type[Value], Callable[[Iteration, Any, ast.AST], list[Value]]] = {
     Tuple: lambda self, value, at: self._two(list(value.items)),

@@ -23,6 +23,20 @@ def _nth(turns: list[Value], i: int) -> Value:
     return NUMBER if counted and i >= len(turns) else value
 
 
+def _each(
+    engine: Containers, function: Value, rows: list[list[Value]], call: ast.Call | None, at: ast.AST, *, counted: bool
+) -> list[Value]:
+    """What ``function`` makes of each of the ``rows`` of arguments, in turns."""
+    found: list[Value] = []
+
+    def turn(row: Value) -> None:
+        assert isinstance(row, Tuple)
+        found.append(engine.call_value(function, Arguments(call, list(row.items)), at))
+
+    engine.run_turns(at, [Tuple(tuple(row)) for row in rows], lambda _: None, turn, counted=counted)
+    return found
+
+
 @BUILTINS.of("enumerate")
 def _enumerate(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     if not args.positional:
@@ -62,8 +76,8 @@ def _map(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
         return engine.run.new_sequence([], rest=NUMBER)
     others = [t for v in given[2:] if (t := engine.iterate(v, at))]
     rows = [[v, *(_nth(t, i) for t in others)] for i, v in enumerate(turns)]
-    made = engine.run.new_sequence([engine.call_value(given[0], Arguments(args.call, row), at) for row in rows])
-    return engine.counted_as(made, given[1])
+    found = _each(engine, given[0], rows, args.call, at, counted=engine.is_counted(given[1]))
+    return engine.counted_as(engine.run.new_sequence(found), given[1])
 
 
 @BUILTINS.of("filter")
@@ -73,8 +87,7 @@ def _filter(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Valu
         return engine.run.unknown(name)
     turns = engine.iterate(given[1], at)
     if engine.run.walking(given[0]):
-        for turn in turns:
-            engine.call_value(given[0], Arguments(None, [turn]), at)
+        _each(engine, given[0], [[turn] for turn in turns], args.call, at, counted=engine.is_counted(given[1]))
     if isinstance(given[1], Parameters):
         return given[1]
     return engine.counted_as(engine.run.new_sequence(list(turns)), given[1])
