@@ -127,6 +127,76 @@ def take(value):
     return module.weight
 """
 
+CACHED = """
+import functools
+class Box:
+    @functools.cached_property
+    def value(self):
+        return self.source
+"""
+
+OWN_CACHE = """
+import functools
+source = []
+@functools.lru_cache(maxsize=None)
+def take():
+    return source[-1]
+"""
+
+DELETED = """
+class Box:
+    @property
+    def value(self):
+        return self.held
+    @value.deleter
+    def value(self):
+        self.gone = self.held
+"""
+
+CLOSED = """
+class Box:
+    def __init__(self, value):
+        self.value = value
+    def close(self):
+        self.closed = self.value
+"""
+
+WRITTEN = """
+class Field:
+    values = []
+    def __get__(self, obj, owner=None):
+        return 0
+    def __set__(self, obj, value):
+        self.values.append(value)
+class Box:
+    field = Field()
+"""
+
+COMPARED = """
+class Box:
+    __hash__ = None
+    def __eq__(self, other):
+        self.other = other
+        return False
+"""
+
+MODE = """
+import enum
+class Mode(enum.Enum):
+    WARM = "warm"
+    COLD = "cold"
+"""
+
+ASKED = """
+seen = []
+class Asking(type):
+    def __instancecheck__(cls, obj):
+        seen.append(obj)
+        return False
+class Box(metaclass=Asking):
+    pass
+"""
+
 #: What is there before the loop, and the statements that bring ``h`` to ``kept``.
 WAYS = {
     "the next class in the order of the object": (DIAMOND, "kept = Both().take(h)"),
@@ -180,6 +250,51 @@ WAYS = {
     ),
     "a factory of a field": (FACTORY, "last[:] = [h]\nkept = Record().value"),
     "a parametrization": (HELD, "kept = take(h)"),
+    "a property that keeps what it gave": (
+        CACHED,
+        "box = Box()\nbox.source = h\nbox.value\nbox.source = h.detach()\nkept = box.value",
+    ),
+    "a function that keeps what it gave": (
+        OWN_CACHE,
+        "source.append(h)\ntake.cache_clear()\ntake()\nsource.append(h.detach())\nkept = take()",
+    ),
+    "a property that is deleted": (DELETED, "box = Box()\nbox.held = h\ndel box.value\nkept = box.gone"),
+    "a context that closes": (CLOSED, "with contextlib.closing(Box(h)) as box:\n    pass\nkept = box.closed"),
+    "a view of a dict that is empty yet": (
+        "",
+        "named = {}\nviewed = named.values()\nnamed['a'] = h\nkept = next(iter(viewed))",
+    ),
+    "pairs of a dict that is empty yet": (
+        "",
+        "named = {}\nviewed = named.items()\nnamed['a'] = h\n((_, kept),) = viewed",
+    ),
+    "a dict of futures": (
+        "",
+        "kept = h.detach()\nwith concurrent.futures.ThreadPoolExecutor(1) as pool:\n"
+        "    named = {pool.submit(lambda v: v, h): 'a'}\n"
+        "    for one in concurrent.futures.as_completed(named):\n        kept = one.result()",
+    ),
+    "what a class holds itself": (WRITTEN, "Box().field = h\nkept = Box.__dict__['field'].values[-1]"),
+    "what a function holds itself": (
+        "def act():\n    pass",
+        "act.held = h.detach()\nact.__dict__['held'] = h\nkept = act.held",
+    ),
+    "a member of an enumeration": (MODE, "Mode.WARM.held = h\nkept = Mode.WARM.held"),
+    "a member that is asked for by its value": (MODE, "Mode.WARM.held = h\nkept = Mode('warm').held"),
+    "an object that is compared": (COMPARED, "box = Box()\nbox.other = h.detach()\nbox == h\nkept = box.other"),
+    "a class that is asked whether it is its own": (
+        ASKED,
+        "seen.append(h.detach())\nisinstance(h, Box)\nkept = seen[-1]",
+    ),
+    "the state of a module with a buffer": (
+        "holder = nn.Module()\nholder.register_buffer('held', torch.zeros(1))",
+        "holder.held = h\nkept = holder.state_dict(keep_vars=True)['held']",
+    ),
+    "contexts that are kept open": (
+        "@contextlib.contextmanager\ndef hand(value):\n    yield [value]",
+        "with contextlib.ExitStack() as stack:\n    got = stack.enter_context(hand(h))\n    later = stack.pop_all()\n"
+        "kept = got[0]\nlater.close()",
+    ),
     "a derivative with respect to something else": ("", "kept = torch.func.jacrev(lambda s: s * h)(torch.ones(()))"),
 }
 
@@ -211,11 +326,58 @@ FOLLOWED = (
     "a collate function",
     "a factory of a field",
     "a parametrization",
+    "a property that is deleted",
+    "a context that closes",
+    "a view of a dict that is empty yet",
+    "pairs of a dict that is empty yet",
+    "what a class holds itself",
+    "what a function holds itself",
+    "a member of an enumeration",
+    "a member that is asked for by its value",
 )
 
 
 @pytest.mark.parametrize("name", FOLLOWED)
 def test_what_is_only_looked_at_needs_no_graph(name: str) -> None:
     verdict = check({"main.py": _program(name, "print(kept.mean().item())")})
+    assert verdict.violations == []
+    assert verdict.fired["surplus-retain-graph exact"] == 1
+
+
+KEPT = """
+import dataclasses
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+last = []
+@dataclasses.dataclass
+class Record:
+    value: object = dataclasses.field(default_factory=lambda: last[-1])
+for x in torch.randn(4, 5, 3):
+    loss = net(x).pow(2).mean()
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+    last[:] = [loss]
+    kept = Record().value
+    {ask}
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "ask",
+    ["kept.backward()", "print(kept.requires_grad)", "torch.autograd.grad(kept, list(net.parameters()))"],
+)
+def test_what_a_factory_reads_and_code_asks_for_its_graph_stays(ask: str) -> None:
+    verdict = check({"main.py": KEPT.format(ask=ask)})
+    assert verdict.violations == []
+    assert not {kind for kind in verdict.fired if kind.startswith("attached-loss-history")}
+
+
+def test_what_a_factory_reads_and_code_only_prints_needs_no_graph() -> None:
+    verdict = check({"main.py": KEPT.format(ask="print(kept.item())")})
     assert verdict.violations == []
     assert verdict.fired["surplus-retain-graph exact"] == 1

@@ -229,6 +229,8 @@ class ClassInfo:
     """Under which the state holds what was written to the class later."""
     setters: dict[str, Function] = field(default_factory=dict)
     """What is called where a property is set, by its name."""
+    deleters: dict[str, Function] = field(default_factory=dict)
+    """What is called where a property is deleted, by its name."""
     factories: dict[str, Value] = field(default_factory=dict)
     """What makes the fields of a dataclass that are not given."""
     family: str = "plain"

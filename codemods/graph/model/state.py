@@ -18,6 +18,8 @@ CLEARED = "cleared"
 """When a list was cleared last, under its identity."""
 TURNS = "[turns]"
 """What the turns of a loop put into a list, each where it counts to: the loop, what the list held then, its values."""
+VIEWS = {"keys": "[keys]", "values": "[values]", "items": "[items]"}
+"""Where a dict has the views of it that may be looked at later."""
 FROZEN = "frozen"
 """Whether ``requires_grad = False`` was set on a leaf, under minus its birth: True, False or ``maybe``."""
 

@@ -147,10 +147,17 @@ class Assignments(Growing):
                     elif isinstance(option, Sequence):
                         self.container_method(option, "pop", Arguments(None, [key]), s)
             elif isinstance(target, ast.Attribute):
-                owner = self.evaluate(target.value)
-                oid = getattr(owner, "oid", None)
-                if isinstance(oid, int):
-                    self.run.s.delete((oid, target.attr))
+                for owner in self.run.options(self.evaluate(target.value)):
+                    self._delete_attribute(owner, target.attr, target)
+
+    def _delete_attribute(self, owner: Value, name: str, at: ast.AST) -> None:
+        for info in owner.cls.mro() if isinstance(owner, Instance) else ():
+            if name in info.deleters:
+                self.call_function(info.deleters[name], Arguments(), at, receiver=owner)
+                return
+        oid = getattr(owner, "oid", None)
+        if isinstance(oid, int):
+            self.run.s.delete((oid, name))
 
     # targets
 

@@ -24,7 +24,7 @@ from codemods.graph.model.values import (
     TreeModule,
     Unknown,
 )
-from codemods.graph.python.attributes import Attributes
+from codemods.graph.python.attributes import Attributes, has_attributes
 from codemods.graph.python.objects import SAME
 from codemods.graph.run.contents import ANY
 
@@ -44,7 +44,7 @@ class AttributeWrites(Attributes):
     def set_attribute(self, receiver: Value, name: str, value: Value, at: ast.AST) -> None:
         if isinstance(receiver, Join):
             for option in receiver.options:
-                if not isinstance(option, (Const, Plain)):
+                if has_attributes(option):
                     self.set_attribute(option, name, value, at)
             return
         if name in _CHANGING:
@@ -66,20 +66,14 @@ class AttributeWrites(Attributes):
         if name == "__dict__":
             self._replace_names(receiver, value, at)
             return
-        oid = self.kept_under(receiver) if isinstance(receiver, (Tensor, Function)) else getattr(receiver, "oid", None)
+        named = isinstance(receiver, (Tensor, Function, Const)) and has_attributes(receiver)
+        oid = self.run.kept_under(receiver) if named else getattr(receiver, "oid", None)
         if isinstance(oid, int):
             self._keep_attribute(receiver, oid, name, value, at)
         elif isinstance(receiver, TreeModule):
             self.set_module_member(receiver, name, value, at)
         else:
             self.run.escape_all([value], Escape.STORED_ANYWHERE)
-
-    def kept_under(self, receiver: Tensor | Function) -> int:
-        """The identity under which a tensor or a function keeps attributes that code gave it."""
-        key = receiver.definition if isinstance(receiver, Function) else receiver
-        if key not in self.run.names_kept:
-            self.run.names_kept[key] = self.run.new_oid()
-        return self.run.names_kept[key]
 
     def _set_of_tensor(self, receiver: Value, name: str, value: Value, at: ast.AST) -> bool:
         """Write what tensors have: ``requires_grad``, ``volatile``, ``grad`` or ``data``; whether nothing is left to

@@ -41,7 +41,13 @@ from codemods.graph.model.values import (
 from codemods.graph.python.names import library_member
 from codemods.graph.python.objects import Objects
 from codemods.graph.run.contents import ANY
+from codemods.graph.run.core import known_as
 from codemods.terms.words import words
+
+
+def has_attributes(value: Value) -> bool:
+    """Whether code may give a value attributes: of constants only members of enumerations."""
+    return isinstance(value.value, EnumMember) if isinstance(value, Const) else not isinstance(value, Plain)
 
 
 class Attributes(Objects):
@@ -53,7 +59,7 @@ class Attributes(Objects):
         return read(self, receiver, name, at) if read is not None else Method(receiver, None, name)
 
     def _attribute_of_each(self, receiver: Join, name: str, at: ast.AST) -> Value:
-        options = [o for o in receiver.options if not isinstance(o, (Const, Plain))]
+        options = [o for o in receiver.options if has_attributes(o)]
         # where it is a tuple, this raises, and what follows is of the others alone
         options = [o for o in options if not (isinstance(o, Tuple) and o.lacks(name))] or options
         # and so does a module of a file that has none
@@ -80,14 +86,16 @@ class Attributes(Objects):
         return value if value is not None else self._unlisted(receiver, name, at)
 
     def _attribute_of_function(self, receiver: Function, name: str, at: ast.AST) -> Value:
+        if name == "__dict__":
+            return Namespace(self.run.kept_under(receiver), receiver)
         kept = self._given_by_code(receiver, name, at)
         return kept if kept is not None else Method(receiver, None, name)
 
-    def _given_by_code(self, receiver: Tensor | Function, name: str, at: ast.AST) -> Value | None:
-        """An attribute that code gave a tensor or a function."""
+    def _given_by_code(self, receiver: Tensor | Function | Const, name: str, at: ast.AST) -> Value | None:
+        """An attribute that code gave a tensor, a function or a member of an enumeration."""
         if not self.run.names_kept:
             return None
-        oid = self.run.names_kept.get(receiver.definition if isinstance(receiver, Function) else receiver, 0)
+        oid = self.run.names_kept.get(known_as(receiver), 0)
         kept = self.run.s.get((oid, name))
         if not isinstance(kept, Value):
             return None
@@ -98,6 +106,9 @@ class Attributes(Objects):
         member = receiver.value
         if not isinstance(member, EnumMember):
             return Method(receiver, None, name)
+        kept = self._given_by_code(receiver, name, at)
+        if kept is not None:
+            return kept
         if name in ("name", "_name_"):
             return Const(member.key[2])
         if name in ("value", "_value_"):
@@ -131,6 +142,8 @@ class Attributes(Objects):
         return self.module_member(receiver, name)
 
     def _attribute_of_class(self, receiver: Class, name: str, at: ast.AST) -> Value:
+        if name == "__dict__":
+            return Namespace(receiver.info.oid, receiver)
         owned = self.class_member(receiver.info, name, at)
         if isinstance(owned, Function) and owned.kind is FunctionKind.CLASS_METHOD:
             return Method(receiver, owned, name)

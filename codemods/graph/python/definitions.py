@@ -196,6 +196,8 @@ class Definitions(Assignments):
             value = replace(value, cls=info)
             if value.kind is FunctionKind.SETTER:
                 info.setters[statement.name] = value
+            if value.kind is FunctionKind.DELETER:
+                info.deleters[statement.name] = value
             if value.kind in (FunctionKind.SETTER, FunctionKind.DELETER):
                 return
         info.members[statement.name] = value
@@ -219,7 +221,7 @@ class Definitions(Assignments):
     def _note_factory(self, info: ClassInfo, name: str, expression: ast.expr) -> None:
         """``field(default_factory=list)`` of a dataclass: each object gets one of its own."""
         if isinstance(expression, ast.Call):
-            function = self.run.values.get(expression.func)
+            function = self.evaluate(expression.func)
             for keyword in expression.keywords:
                 if keyword.arg == "default_factory" and isinstance(function, (Library, Class, Function)):
                     info.factories[name] = self.evaluate(keyword.value)

@@ -16,6 +16,7 @@ from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import (
     NONE,
     Class,
+    Const,
     Function,
     Instance,
     Library,
@@ -30,6 +31,7 @@ from codemods.graph.python.enumerations import members_of
 from codemods.graph.python.recursion import ends, only_computes
 from codemods.graph.python.remembering import Remembering
 from codemods.graph.run.contents import BACKING
+from codemods.graph.run.core import known_as
 from codemods.terms.words import words
 
 _EXCEPTIONS = frozenset(
@@ -91,7 +93,7 @@ class Functions(Remembering):
                 self.run.walked_later(walk, frame.birth)
         if not caller.inside_module:
             self._note_left(frame, result)
-        result = self._handed_out_again(function, result)
+        result = self._handed_out_again(function, receiver, result)
         frame.end = self.run.tick()
         if function.caching:
             self.run.trace.caching.append((frame.birth, frame.end))
@@ -158,11 +160,18 @@ class Functions(Remembering):
         ):
             self.run.s.grad = False
 
-    def _handed_out_again(self, function: Function, result: Value) -> Value:
-        """What a function returns, where something that decorates it may keep it."""
+    def _handed_out_again(self, function: Function, receiver: Value | None, result: Value) -> Value:
+        """What a function returns, where something that decorates it may keep it: what an earlier call
+        returned as well."""
         marker = self.cache_of(function.definition)
         if marker is not None:
             result = self.kept_result(result, marker)
+            owner = receiver.oid if isinstance(receiver, Instance) else self.run.kept_under(function)
+            cell = (owner, f"[result of {getattr(function.definition, 'name', '')}]")
+            former = self.run.s.get(cell)
+            if isinstance(former, Value) and any(not node.leaf for node in self.run.nodes_of(former)):
+                result = self.run.join(result, former)
+            self.run.s.set(cell, result)
             self.run.escape_all([result], Escape.DECORATOR_HANDS_OUT)
         if function.wrapped:
             self.run.escape_all([result], Escape.DECORATOR_KEEPS)
@@ -259,7 +268,11 @@ class Functions(Remembering):
             return self.run.unknown(info.name)
         if members := members_of(Class(info)):
             # Phase("train"): one of them
-            return self.run.one_of(members) or self.run.unknown(info.name)
+            asked: list[Value] = []
+            asked += (m for m in members if isinstance(m, Const) and args.positional[:1] == [m.value.of])
+            if not asked and any(known_as(member) in self.run.names_kept for member in members):
+                return self.run.lost(info.name)
+            return self.run.one_of(asked or members) or self.run.unknown(info.name)
         if info.family == "optimizer":
             return self.torch.make_optimizer(args, at, info)
         leaf = None

@@ -85,13 +85,23 @@ class Standard(Unknowns):
             return self._copy(name, first, args, at)
         if path == "typing.cast" and len(given) > 1:
             return given[1]
-        if path == "contextlib.closing" and first is not None:
-            return first
+        if name in ("closing", "aclosing", "as_completed") and first is not None:
+            return self._given_back(path, first, at)
         if module == "itertools" and given:
             return self._iterator(name, args, at)
         if path in ("typing.NamedTuple", "collections.namedtuple"):
             return self._record(args)
         return None
+
+    def _given_back(self, path: str, first: Value, at: ast.AST) -> Value | None:
+        """Of what a context closes it gives the object itself, and futures come in any order."""
+        module, _, name = path.rpartition(".")
+        if module in ("concurrent.futures", "asyncio"):
+            return self.run.new_sequence([], self.run.one_of(self.iterate(first, at)))
+        if module != "contextlib":
+            return None
+        self.run.closing[at] = name.replace("closing", "close")
+        return first
 
     def _copy(self, name: str, value: Value, args: Arguments, at: ast.AST) -> Value | None:
         if name == "replace":

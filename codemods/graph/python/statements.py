@@ -159,6 +159,8 @@ class Statements(Loops):
             before = value.previous if value.switched else self.run.s.grad
             self.run.s.grad = value.enabled
             exits.append(lambda: setattr(self.run.s, "grad", before))
+        elif (method := self.run.closing.get(item.context_expr)) is not None:
+            exits.append(lambda: self._close(value, method, item.context_expr))
         elif isinstance(value, Instance):
             enter = value.cls.find("__enter__") or value.cls.find("__aenter__")
             leave = value.cls.find("__exit__") or value.cls.find("__aexit__")
@@ -189,6 +191,9 @@ class Statements(Loops):
             self.assign(item.optional_vars, result, None)
         self.run.catching += self._catches(item.context_expr, value)
         return {o.path for o in self.run.options(value) if isinstance(o, Unknown)} & WEIGHT_CACHES
+
+    def _close(self, value: Value, method: str, at: ast.AST) -> None:
+        self.call_method(value, method, Arguments(), at)
 
     def _ends_errors(self, context: ast.expr) -> bool:
         """Whether a context may end an error of any kind."""

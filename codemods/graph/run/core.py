@@ -42,6 +42,13 @@ class BudgetEnded(Exception):
     """A root took more steps than it may; what it would have shown is unknown."""
 
 
+def known_as(value: Value) -> object:
+    """What tells a tensor, a function or a member of an enumeration from others."""
+    if isinstance(value, Function):
+        return value.definition
+    return value.value.key if isinstance(value, Const) else value
+
+
 class Core:
     """State, trace and identities of one simulated run.
 
@@ -122,8 +129,10 @@ class Core:
         """The outermost of the things that cannot be seen and into which something attached was put."""
         self.hooks: list[Hook] = []
         self.names_kept: dict[Any, int] = {}
-        """The identities under which tensors, and functions by their definition, keep attributes that code gave
-        them."""
+        """The identities under which tensors, functions and members of enumerations keep attributes that code gave
+        them, by what tells them from others."""
+        self.closing: dict[ast.AST, str] = {}
+        """The methods that contexts call on what they are given, where they end: ``with closing(connection)``."""
         self.named_as: dict[int, list[Plain]] = {}
         """The computed names under which attributes were written to objects, by their identities."""
         self.naming = TEXT
@@ -152,6 +161,13 @@ class Core:
         """A fresh identity."""
         self.oids += 1
         return self.oids
+
+    def kept_under(self, receiver: Value) -> int:
+        """The identity under which something that has none keeps attributes that code gave it."""
+        key = known_as(receiver)
+        if key not in self.names_kept:
+            self.names_kept[key] = self.new_oid()
+        return self.names_kept[key]
 
     def tick(self) -> int:
         """The next moment of the run."""

@@ -63,13 +63,18 @@ def _itself(engine: Layers, module: Value, name: str, args: Arguments, at: ast.A
 # parameters
 
 
-@OF_MODULES.of("buffers", "named_buffers")
-def _buffers(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+def _computed(engine: Layers, module: Value, at: ast.AST, name: str) -> Value | None:
+    """What is asked of the buffers of a module, if one of them may hold what was computed."""
     kept = [value for part in engine.submodules(module, deep=True) for value in engine.run.children_of(part)]
     graphs = Tuple(tuple(value for value in kept if isinstance(value, (Tensor, Unknown)) and value.node is not None))
-    if graphs.items:
-        # a buffer that holds what was computed
-        return engine.run.taken(at, graphs, name)
+    return engine.run.taken(at, graphs, name) if graphs.items else None
+
+
+@OF_MODULES.of("buffers", "named_buffers")
+def _buffers(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    computed = _computed(engine, module, at, name)
+    if computed is not None:
+        return computed
     held = engine.run.held_in([module])
     return engine.run.taken(at, module, name) if held else Parameters(module, named=name.startswith("named"))
 
@@ -96,7 +101,10 @@ def _zero_grad(engine: Layers, module: Value, name: str, args: Arguments, at: as
 @OF_MODULES.of("state_dict")
 def _state_dict(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     engine.run.mark_owned(Marked.STATE_TAKEN, at, module)
-    return engine.run.unknown(name)
+    # it gives tensors without their graphs, unless it is told to keep them
+    kept = args.get(2, "keep_vars")
+    computed = _computed(engine, module, at, name) if kept is not None and engine.run.truth(kept) is not False else None
+    return computed if computed is not None else engine.run.unknown(name)
 
 
 @OF_MODULES.of("get_submodule")

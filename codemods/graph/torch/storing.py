@@ -8,9 +8,9 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.kinds import CarrierKind, UseKind
 from codemods.graph.model.nodes import Carrier, Node, Use, Value
 from codemods.graph.model.program import ClassInfo
-from codemods.graph.model.state import TURNS
+from codemods.graph.model.state import TURNS, VIEWS
 from codemods.graph.model.trace import GROWN, Storing
-from codemods.graph.model.values import Const, Function, Instance, Mapping, Plain, Tensor, Unknown
+from codemods.graph.model.values import Const, Function, Instance, Mapping, Plain, Sequence, Tensor, Tuple, Unknown
 from codemods.graph.run.contents import ITEMS, KEYS, REST
 from codemods.graph.torch.modules import Modules
 
@@ -40,6 +40,7 @@ class Stores(Modules):
     def put_item(self, mapping: Mapping, key: Value, value: Value) -> None:
         """``mapping[key] = value``."""
         self.run.trace.puts[mapping.oid].append(self.run.clock)
+        self._show(mapping, key, value)
         names = self.run.attributes.setdefault(mapping.oid, {})
         if self.run.nodes_of(key):
             known = self.run.s.get((mapping.oid, KEYS))
@@ -57,6 +58,15 @@ class Stores(Modules):
             self.run.s.set((mapping.oid, REST), value if old is None else self.run.join(old, value))
             if isinstance(key, Plain) and key.turn is not None:
                 self.keep_turns(mapping, key, known, value)
+
+    def _show(self, mapping: Mapping, key: Value, value: Value) -> None:
+        """Let the views of a dict show what is put into it."""
+        for name, shown in (("keys", key), ("values", value), ("items", Tuple((key, value)))):
+            views = self.run.s.get((mapping.oid, VIEWS[name]))
+            for view in self.run.options(views) if isinstance(views, Value) else ():
+                if isinstance(view, Sequence):
+                    old = self.run.s.get((view.oid, REST))
+                    self.run.s.set((view.oid, REST), shown if old is None else self.run.join(old, shown))
 
     def put_in_turns(self, container: Value, key: Value) -> list[Value | None]:
         """What the turns of the same loop put into a list or dict, by their numbers, if nothing else changed it

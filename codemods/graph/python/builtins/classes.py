@@ -44,6 +44,9 @@ def is_instance(engine: Containers, value: Value, kinds: Value) -> Value:
         each = {engine.run.truth(is_instance(engine, option, kinds)) for option in value.options}
         return Const(each.pop()) if len(each) == 1 and None not in each else NUMBER
     wanted = [kinds] if not isinstance(kinds, Tuple) else list(kinds.items)
+    if any(isinstance(kind, Class) and kind.info.calls_differently for kind in wanted):
+        # what a metaclass does with it is not followed
+        engine.run.escape_all([value], Escape.STORED_ANYWHERE)
     answer: bool | None = None
     if isinstance(value, Const) and isinstance(value.value, EnumMember):
         classes = {kind.info in value.value.cls.mro() for kind in wanted if isinstance(kind, Class)}

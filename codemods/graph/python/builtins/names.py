@@ -13,6 +13,7 @@ from codemods.graph.model.values import (
     TEXT,
     Class,
     Const,
+    Function,
     Instance,
     Join,
     Library,
@@ -175,7 +176,7 @@ def _vars(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
         return _namespace(engine, local=engine.run.frame.function is not None)
     first = args.positional[0]
     oid = getattr(first, "oid", None)
-    if isinstance(first, TreeModule):
+    if isinstance(first, (TreeModule, Function, Class)):
         return engine.get_attribute(first, "__dict__", at)
     return Namespace(oid, first) if isinstance(oid, int) else engine.run.lost(name)
 

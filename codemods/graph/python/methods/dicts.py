@@ -7,15 +7,24 @@ import ast
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Carrier, Value
+from codemods.graph.model.state import VIEWS
 from codemods.graph.model.values import NONE, TEXT, Const, Mapping, Tuple
 from codemods.graph.python.filling import Filling
 from codemods.graph.python.methods.table import OF_DICTS
 from codemods.graph.run.contents import COUNTS
 
+_LOOKING = (ast.For, ast.AsyncFor, ast.comprehension, ast.Call, ast.Starred, ast.YieldFrom)
+"""What stands around a view that is gone through where it is made."""
+
 
 @OF_DICTS.of("values", "items", "keys", "copy")
 def _view(engine: Filling, container: Mapping, name: str, args: Arguments, at: ast.AST) -> Value:
-    return engine.mapping_view(container, name)
+    view = engine.mapping_view(container, name)
+    if name in VIEWS and not isinstance(engine.run.frame.file.parent(at), _LOOKING):
+        # what is put in from here on is seen by who looks at it later
+        others = engine.run.s.get((container.oid, VIEWS[name]))
+        engine.run.s.set((container.oid, VIEWS[name]), view if others is None else engine.run.join(others, view))
+    return view
 
 
 @OF_DICTS.of("get", "setdefault", "pop")
