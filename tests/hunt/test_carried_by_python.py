@@ -259,6 +259,10 @@ WAYS = {
         "source.append(h)\ntake.cache_clear()\ntake()\nsource.append(h.detach())\nkept = take()",
     ),
     "a property that is deleted": (DELETED, "box = Box()\nbox.held = h\ndel box.value\nkept = box.gone"),
+    "an attribute that is kept when it is deleted": (
+        "class Box:\n    def __delattr__(self, name):\n        self.old = self.__dict__.pop(name)",
+        "box = Box()\nbox.old = h.detach()\nbox.held = h\ndel box.held\nkept = box.old",
+    ),
     "a context that closes": (CLOSED, "with contextlib.closing(Box(h)) as box:\n    pass\nkept = box.closed"),
     "a view of a dict that is empty yet": (
         "",
@@ -381,3 +385,37 @@ def test_what_a_factory_reads_and_code_only_prints_needs_no_graph() -> None:
     verdict = check({"main.py": KEPT.format(ask="print(kept.item())")})
     assert verdict.violations == []
     assert verdict.fired["surplus-retain-graph exact"] == 1
+
+
+SUMMED = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+class Meter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.other = 0.0
+        self.register_buffer("held", torch.zeros(()))
+meter = Meter()
+total = 0.0
+for x in torch.randn(4, 5, 3):
+    loss = net(x).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    total += loss
+meter.{name} = total
+print(float(meter.{name}))
+"""
+
+
+@pytest.mark.parametrize(("name", "form"), [("held", "total += loss.detach()"), ("other", "total += loss.item()")])
+def test_a_total_that_becomes_a_buffer_stays_a_tensor(name: str, form: str) -> None:
+    verdict = check({"main.py": SUMMED.format(name=name)})
+    assert verdict.violations == []
+    assert verdict.fired["attached-loss-total exact"] == 1
+    assert verdict.after is not None
+    assert form in verdict.after["main.py"]

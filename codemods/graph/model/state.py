@@ -20,6 +20,8 @@ TURNS = "[turns]"
 """What the turns of a loop put into a list, each where it counts to: the loop, what the list held then, its values."""
 VIEWS = {"keys": "[keys]", "values": "[values]", "items": "[items]"}
 """Where a dict has the views of it that may be looked at later."""
+BUFFER = "[buffer]"
+"""Before the name of an attribute of a module that takes nothing but tensors."""
 FROZEN = "frozen"
 """Whether ``requires_grad = False`` was set on a leaf, under minus its birth: True, False or ``maybe``."""
 

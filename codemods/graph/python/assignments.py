@@ -155,6 +155,8 @@ class Assignments(Growing):
             if name in info.deleters:
                 self.call_function(info.deleters[name], Arguments(), at, receiver=owner)
                 return
+        if isinstance(owner, Instance) and self._by_method(owner, "__delattr__", [Const(name)], at) is not None:
+            return
         oid = getattr(owner, "oid", None)
         if isinstance(oid, int):
             self.run.s.delete((oid, name))

@@ -6,8 +6,9 @@ import ast
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import MODULE_CONTAINERS
-from codemods.graph.model.kinds import Altered, CarrierKind, Escape, Marked
+from codemods.graph.model.kinds import Altered, CarrierKind, Escape, Marked, UseKind
 from codemods.graph.model.nodes import Carrier, Value
+from codemods.graph.model.state import BUFFER
 from codemods.graph.model.values import (
     NONE,
     TEXT,
@@ -100,6 +101,9 @@ class AttributeWrites(Attributes):
 
     def _keep_attribute(self, receiver: Value, oid: int, name: str, value: Value, at: ast.AST) -> None:
         """Keep an attribute under the identity of what has it."""
+        if self.run.s.get((oid, f"{BUFFER}{name}")) is not None:
+            # a number is refused
+            self.run.use(value, UseKind.METHOD, at, "register_buffer")
         self.run.rebound[oid, name] = self.run.rebound.get((oid, name), 0) + 1
         if name == ANY:
             # whatever it is called: beside what lies there already

@@ -10,6 +10,7 @@ from codemods.graph.model.facts.layers import CHECKS_OF_LAYERS, MODULE_CONTAINER
 from codemods.graph.model.handlers import Handlers
 from codemods.graph.model.kinds import Marked, ModuleMode, PlainKind, SequenceKind, UseKind
 from codemods.graph.model.nodes import Value
+from codemods.graph.model.state import BUFFER
 from codemods.graph.model.values import (
     NONE,
     Const,
@@ -178,6 +179,9 @@ def _children(engine: Layers, module: Value, name: str, args: Arguments, at: ast
 def _register(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     if len(args.positional) > 1:
         engine.run.use(args.positional[1], UseKind.METHOD, at, name)
+        called, oid = args.positional[0], getattr(module, "oid", None)
+        if name == "register_buffer" and isinstance(called, Const) and isinstance(oid, int):
+            engine.run.s.set((oid, f"{BUFFER}{called.value}"), NONE)
         if isinstance(module, Module) and module.name in MODULE_CONTAINERS:
             engine.put_named(module, args.positional[0], args.positional[1])
         else:
