@@ -80,67 +80,68 @@ class Libraries:
 
     def _notice(self, path: str, head: str, last: str, args: Arguments, at: ast.AST) -> None:
         """Record what a call does beside what it gives."""
+        run = self.run
         self._fill(head, last, args, at)
         if head == "operator" and last in IN_PLACE_OPERATORS and args.positional:
-            self.run.alter(args.positional[0], Altered.VALUES, at)
+            run.alter(args.positional[0], Altered.VALUES, at)
         if head in _OF_TENSORS and last not in TAKES_NUMBERS and args.positional:
-            for value in self.run.flat(args.positional[0]):
-                self.run.wants_tensor(value, path, at)
+            for value in run.flat(args.positional[0]):
+                run.wants_tensor(value, path, at)
         if path == "torch.save" and args.positional:
-            whole = (o for o in self.run.options(args.positional[0]) if isinstance(o, Instance))
-            self.run.trace.saved.update(o.cls for o in whole if o.cls.is_module)
+            whole = (o for o in run.options(args.positional[0]) if isinstance(o, Instance))
+            run.trace.saved.update(o.cls for o in whole if o.cls.is_module)
         if last.startswith("register_") and last.endswith("hook") and path.startswith("torch."):
             # one for several tensors, or for all modules
-            self.run.mark(Marked.HOOK, at)
-            self.run.run_callbacks(args, at)
+            run.mark(Marked.HOOK, at)
+            run.run_callbacks(args, at)
         if last == "saved_tensors_hooks":
-            self.run.mark(Marked.SAVED_TENSORS_HOOKS, at)
-            self.run.run_callbacks(args, at)
+            run.mark(Marked.SAVED_TENSORS_HOOKS, at)
+            run.run_callbacks(args, at)
 
     def _fill(self, head: str, last: str, args: Arguments, at: ast.AST) -> None:
         """Record what a function writes to: ``out=``, the tensors of a collective, what ``torch.relu_`` is given."""
+        run = self.run
         filled = [args.keywords.get("out")]
         in_place = last.endswith("_") and (not last.startswith("_") or last.startswith("_foreach_"))
         if args.positional and (in_place or (head == "torch.distributed" and last in COLLECTIVES)):
             filled.append(args.positional[0])
         for value in filled:
-            for tensor in self.run.flat(value):
-                self.run.alter(tensor, Altered.VALUES, at)
-        if in_place and head == "torch" and self.run.s.grad is not False and self.run.parents_of(args.all()[1:]):
-            for tensor in self.run.options(args.positional[0]) if args.positional else ():
+            for tensor in run.flat(value):
+                run.alter(tensor, Altered.VALUES, at)
+        if in_place and head == "torch" and run.s.grad is not False and run.parents_of(args.all()[1:]):
+            for tensor in run.options(args.positional[0]) if args.positional else ():
                 if isinstance(tensor, Tensor):
-                    self.run.write_through(tensor, self.run.tensor_op(at, last, args.all()), at)
+                    run.write_through(tensor, run.tensor_op(at, last, args.all()), at)
 
     def _unlisted_call(self, path: str, args: Arguments, at: ast.AST) -> Value:
         """A call of which only the name is known."""
+        run = self.run
         top, last = path.partition(".")[0], path.rpartition(".")[2]
-        results = self.run.run_callbacks(args, at)
+        results = run.run_callbacks(args, at)
         for value in args.all():
-            self.run.use(value, UseKind.CALL, at, path)
+            run.use(value, UseKind.CALL, at, path)
         if top not in _KNOWN:
-            self.run.may_alter(args.all(), at)
+            run.may_alter(args.all(), at)
             if last in PUTTING_METHODS and path.count(".") > 1:
                 for value in args.all():
-                    self.run.use(value, UseKind.STORED_UNSEEN, at, path)
-        models = top != "torch" and (self.run.brings_model(args.all()) or bool(self.run.parents_of(results)))
-        self.run.trace.handings.append(Handing(self.run.place(at), tuple(args.all()), models))
+                    run.use(value, UseKind.STORED_UNSEEN, at, path)
+        models = top != "torch" and (run.brings_model(args.all()) or bool(run.parents_of(results)))
+        run.trace.handings.append(Handing(run.place(at), tuple(args.all()), models))
         given = Arguments(args.call, [*args.all(), *results])
-        result = self.run.unknown(path, self.run.mixed(at, path, given), public=True)
-        result.shadow = self.run.shadow_of(args.all())
-        self.run.may_be_put(args, result, at)
+        result = run.unknown(path, run.mixed(at, path, given), public=True)
+        result.shadow = run.shadow_of(args.all())
+        run.may_be_put(args, result, at)
         if models:
-            self.run.give_model(result)
-        if result.node is None and any(
-            isinstance(o, (Tensor, Unknown)) for v in args.all() for o in self.run.options(v)
-        ):
+            run.give_model(result)
+        if result.node is None and any(isinstance(o, (Tensor, Unknown)) for v in args.all() for o in run.options(v)):
             # what looks like a function may be a module that was imported
-            self.run.unseen_call(result, path)
+            run.unseen_call(result, path)
         if last.rpartition("_")[2] == "loss" or "Loss" in last:
             # a library's name may only keep it from being taken for a module
             return result
         first = args.positional[0] if args.positional else NONE
         # a wrapper around a module: most often still a module
-        return result if self.run.nodes_of(result) else self._wrapped(first, result, models=models)
+        return result if run.nodes_of(result) else self._wrapped(first, result, models=models)
 
     def _wrapped(self, module: Value, made: Unknown, *, models: bool) -> Value:
         """What a call made of a module: that module, inside of what it made; else what it made."""

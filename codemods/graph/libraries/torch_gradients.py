@@ -123,13 +123,14 @@ def _vmap(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value | Non
 
 @CALLS.of(*(f"{name.rstrip('.')}.*" for name in FUNCTIONAL_GRADIENTS), "torch.autograd.gradcheck")
 def _functional_gradient(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
-    engine.run.mark(Marked.FUNCTIONAL_GRADIENT, at)
+    run = engine.run
+    run.mark(Marked.FUNCTIONAL_GRADIENT, at)
     for value in args.all():
-        engine.run.escape(value, Escape.FUNCTIONAL_GRADIENT)
+        run.escape(value, Escape.FUNCTIONAL_GRADIENT)
     # what a function computes with need not be given to it
-    results = engine.run.run_callbacks(args, at)
-    engine.run.escape_all(results, Escape.FUNCTIONAL_GRADIENT)
-    return engine.run.unseen_call(engine.run.opaque(at, path, [*args.all(), *results], public=True), path)
+    results = run.run_callbacks(args, at)
+    run.escape_all(results, Escape.FUNCTIONAL_GRADIENT)
+    return run.unseen_call(run.opaque(at, path, [*args.all(), *results], public=True), path)
 
 
 @CALLS.of(CHECKPOINT)
@@ -176,19 +177,20 @@ def _method_of_scaler(engine: Torch, path: str, args: Arguments, at: ast.AST) ->
 
 @CALLS.of("torch.autograd.Variable", "torch.Variable")
 def _variable(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
+    run = engine.run
     given = args.get(0, "data")
     asks = args.get(1, "requires_grad")
     volatile = args.get(2, "volatile")
-    if asks is not None and engine.run.truth(asks) is not False:
-        engine.run.mark(Marked.REQUIRES_GRAD, at)
-        leaf = Tensor(engine.run.leaf(at, "input"))
-        return engine.run.alias(AliasForm.VARIABLE, given if given is not None else NONE, leaf, at)
-    engine.run.use(given, UseKind.DETACH, at)
+    if asks is not None and run.truth(asks) is not False:
+        run.mark(Marked.REQUIRES_GRAD, at)
+        leaf = Tensor(run.leaf(at, "input"))
+        return run.alias(AliasForm.VARIABLE, given if given is not None else NONE, leaf, at)
+    run.use(given, UseKind.DETACH, at)
     given = given if given is not None else NONE
-    made = engine.run.detached(given, scalar=isinstance(given, Tensor) and given.scalar)
-    made = engine.run.alias(AliasForm.VARIABLE, given, made, at)
-    if volatile is not None and engine.run.truth(volatile) is True and isinstance(at, ast.Call):
-        made = replace(made, shadow=(*made.shadow, engine.run.place(at)))
+    made = run.detached(given, scalar=isinstance(given, Tensor) and given.scalar)
+    made = run.alias(AliasForm.VARIABLE, given, made, at)
+    if volatile is not None and run.truth(volatile) is True and isinstance(at, ast.Call):
+        made = replace(made, shadow=(*made.shadow, run.place(at)))
     return made
 
 

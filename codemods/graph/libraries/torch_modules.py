@@ -101,12 +101,13 @@ def _parametrized(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Val
 
 @CALLS.of("torch.utils.data.*", "torchvision.datasets.*", "torchvision.transforms.*", "torchtext.*")
 def _data(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
-    engine.run.may_call(args.all())
-    engine.run.run_walking(args, at)
+    run = engine.run
+    run.may_call(args.all())
+    run.run_walking(args, at)
     # what a dataset holds, and what a function makes that puts batches together
     collate = args.keywords.get("collate_fn")
-    batch = [] if collate is None or engine.run.is_none(collate) else [_collated(engine, collate, at)]
-    given = Tuple((*args.all(), *batch, *(Tensor(node) for node in engine.run.reach(args.all()))))
-    if engine.run.nodes_of(given) or engine.run.held_in([given]):
-        return engine.run.taken(at, given, path)
-    return engine.run.unknown(path, data=True, public=True)
+    batch = [] if collate is None or run.is_none(collate) else [_collated(engine, collate, at)]
+    given = Tuple((*args.all(), *batch, *(Tensor(node) for node in run.reach(args.all()))))
+    if run.nodes_of(given) or run.held_in([given]):
+        return run.taken(at, given, path)
+    return run.unknown(path, data=True, public=True)

@@ -78,15 +78,16 @@ class Assignments(Growing):
         run(s)
 
     def _grow(self, s: ast.AugAssign) -> None:
+        run = self.run
         old = self.evaluate(s.target)
         added = self.evaluate(s.value)
         if isinstance(s.target, (ast.Name, ast.Attribute)):
-            self.run.write(old, [added], s)
+            run.write(old, [added], s)
         name = type(s.op).__name__
         value: Value
         listed = name == "Add" and isinstance(added, (Parameters, Sequence))
         if isinstance(old, Parameters) and (old.element or not listed):
-            self.run.mark_owned(Marked.PARAMETERS_CHANGED, s, old)
+            run.mark_owned(Marked.PARAMETERS_CHANGED, s, old)
         if listed and isinstance(old, (Parameters, Sequence)) and Parameters in (old.__class__, added.__class__):
             # params += list(net.parameters())
             value = super().binary(name, old, added, s)
@@ -105,25 +106,25 @@ class Assignments(Growing):
             value = self.torch.module_method(old, "extend", Arguments(None, [added]), s)
         elif isinstance(old, Instance) and (changed := self.changed_object(name, old, added, s)) is not None:
             value = changed
-        elif isinstance(old, Tensor) and old.node is not None and self.run.s.grad is False:
+        elif isinstance(old, Tensor) and old.node is not None and run.s.grad is False:
             # changed in place: its history stays
             value = old
         else:
             value = super().binary(name, old, added, s)
-            if isinstance(old, Tensor) and isinstance(value, Tensor) and self.run.nodes_of(added):
-                self.run.write_through(old, value, s)
+            if isinstance(old, Tensor) and isinstance(value, Tensor) and run.nodes_of(added):
+                run.write_through(old, value, s)
             if isinstance(value, (Plain, Const)):
                 value = NUMBER if not (isinstance(value, Plain) and value.kind is not PlainKind.NUMBER) else value
         if name == "Add":
-            self.run.trace.accumulations.append(
+            run.trace.accumulations.append(
                 Accumulation(
-                    self.run.place(s),
+                    run.place(s),
                     s.target,
                     old,
                     added,
                     value,
                     self.carrier(s.target),
-                    self.run.s.grad,
+                    run.s.grad,
                     tuple(self.torch.parts_of(s.value)),
                 )
             )
@@ -132,22 +133,21 @@ class Assignments(Growing):
             self.torch.note_grown(value, self.parts_of_container(s.value))
 
     def _do_Delete(self, s: ast.Delete) -> None:
+        run = self.run
         for target in s.targets:
             if isinstance(target, ast.Name):
-                self.run.s.delete(
-                    (self.run.frame.fid if self.run.frame.function else self.run.frame.module_globals, target.id)
-                )
+                run.s.delete((run.frame.fid if run.frame.function else run.frame.module_globals, target.id))
             elif isinstance(target, ast.Subscript):
                 container = self.evaluate(target.value)
                 key = self.evaluate(target.slice)
-                for option in self.run.options(container):
+                for option in run.options(container):
                     if isinstance(option, Sequence) and isinstance(target.slice, ast.Slice):
                         # del rewards[:] empties the list, as clear() does
                         self.container_method(option, "clear", Arguments(), s)
                     elif isinstance(option, Sequence):
                         self.container_method(option, "pop", Arguments(None, [key]), s)
             elif isinstance(target, ast.Attribute):
-                for owner in self.run.options(self.evaluate(target.value)):
+                for owner in run.options(self.evaluate(target.value)):
                     self._delete_attribute(owner, target.attr, target)
 
     def _delete_attribute(self, owner: Value, name: str, at: ast.AST) -> None:
@@ -165,41 +165,41 @@ class Assignments(Growing):
 
     def assign(self, target: ast.expr, value: Value, value_expr: ast.expr | None) -> None:
         """Bind a target."""
+        run = self.run
         if isinstance(target, ast.Name):
             self.store_name(target.id, value, target)
         elif isinstance(target, ast.Attribute):
             owner = self.evaluate(target.value)
             self.set_attribute(owner, target.attr, value, target)
-            if target.attr == "requires_grad" and self.run.truth(value) is True:
+            if target.attr == "requires_grad" and run.truth(value) is True:
                 self._ask_for_gradients(target, owner)
         elif isinstance(target, ast.Subscript):
             container = self.evaluate(target.value)
             key = self.evaluate(target.slice)
-            options = self.run.options(container)
+            options = run.options(container)
             after = [self._written(o, value, target, value_expr) if isinstance(o, Tensor) else o for o in options]
             for option in options:
                 if not isinstance(option, Tensor) and (len(options) == 1 or not isinstance(option, (Const, Plain))):
                     self.set_item(option, key, value, target, value_expr)
             rebound = any(map(is_not, after, options)) and isinstance(target.value, _PLACES)
-            if rebound and (changed := self.run.one_of(after)) is not None:
+            if rebound and (changed := run.one_of(after)) is not None:
                 self.assign(target.value, changed, None)
         elif isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(target, value, value_expr)
         elif isinstance(target, ast.Starred):
-            items, several = self.run.apart(value)
-            self.assign(
-                target.value, self.counted_as(self.run.new_sequence(items, self.run.one_of(several)), value), None
-            )
+            items, several = run.apart(value)
+            self.assign(target.value, self.counted_as(run.new_sequence(items, run.one_of(several)), value), None)
 
     def _written(self, tensor: Tensor, value: Value, target: ast.Subscript, expression: ast.expr | None) -> Tensor:
         """A tensor of which an element was written in place: it now depends on the value as well."""
-        self.run.write(tensor, [value], target)
-        if self.run.s.grad is False or (tensor.node is None and not self.run.nodes_of(value)):
+        run = self.run
+        run.write(tensor, [value], target)
+        if run.s.grad is False or (tensor.node is None and not run.nodes_of(value)):
             return tensor
-        changed = self.run.tensor_op(target, "setitem", [tensor, value], saves=False)
+        changed = run.tensor_op(target, "setitem", [tensor, value], saves=False)
         self.torch.note_element(target, expression, value, changed)
-        if self.run.nodes_of(value):
-            self.run.write_through(tensor, changed, target)
+        if run.nodes_of(value):
+            run.write_through(tensor, changed, target)
         return changed
 
     def _ask_for_gradients(self, target: ast.Attribute, owner: Value) -> None:

@@ -43,6 +43,7 @@ class AttributeWrites(Attributes):
     """The part of the engine that writes attributes."""
 
     def set_attribute(self, receiver: Value, name: str, value: Value, at: ast.AST) -> None:
+        run = self.run
         if isinstance(receiver, Join):
             for option in receiver.options:
                 if has_attributes(option):
@@ -50,15 +51,15 @@ class AttributeWrites(Attributes):
             return
         if name in _CHANGING:
             # what the object does from here on is not followed
-            self.run.escape_all([value], Escape.STORED_ANYWHERE)
-            self.run.trace.complete = False
+            run.escape_all([value], Escape.STORED_ANYWHERE)
+            run.trace.complete = False
         if name in _OF_TENSORS and self._set_of_tensor(receiver, name, value, at):
             return
         if isinstance(receiver, Class):
             # in the state: classes of imported modules outlive a run
-            self.run.class_attributes.add(name)
-            self.run.s.set((receiver.info.oid, name), value)
-            self.run.stored(value, Carrier(CarrierKind.ATTRIBUTE, receiver.info.oid, name), at)
+            run.class_attributes.add(name)
+            run.s.set((receiver.info.oid, name), value)
+            run.stored(value, Carrier(CarrierKind.ATTRIBUTE, receiver.info.oid, name), at)
             return
         if isinstance(receiver, Unknown) and receiver.module is not None:
             receiver = receiver.module
@@ -68,63 +69,65 @@ class AttributeWrites(Attributes):
             self._replace_names(receiver, value, at)
             return
         named = isinstance(receiver, (Tensor, Function, Const)) and has_attributes(receiver)
-        oid = self.run.kept_under(receiver) if named else getattr(receiver, "oid", None)
+        oid = run.kept_under(receiver) if named else getattr(receiver, "oid", None)
         if isinstance(oid, int):
             self._keep_attribute(receiver, oid, name, value, at)
         elif isinstance(receiver, TreeModule):
             self.set_module_member(receiver, name, value, at)
         else:
-            self.run.escape_all([value], Escape.STORED_ANYWHERE)
+            run.escape_all([value], Escape.STORED_ANYWHERE)
 
     def _set_of_tensor(self, receiver: Value, name: str, value: Value, at: ast.AST) -> bool:
         """Write what tensors have: ``requires_grad``, ``volatile``, ``grad`` or ``data``; whether nothing is left to
         do."""
+        run = self.run
         if name != "grad":
-            self.run.alter(receiver, Altered.SHAPE if name == "data" else Altered(name), at)
+            run.alter(receiver, Altered.SHAPE if name == "data" else Altered(name), at)
         # an object of the tree may call anything its gradient, or its data
         own = isinstance(receiver, Class) or (isinstance(receiver, Instance) and receiver.cls.family in _NO_TENSORS)
-        if name == "requires_grad" and not (own or self.run.is_module(receiver)):
-            truth = self.run.truth(value)
+        if name == "requires_grad" and not (own or run.is_module(receiver)):
+            truth = run.truth(value)
             if truth is not False:
-                self.run.mark(Marked.REQUIRES_GRAD, at)
+                run.mark(Marked.REQUIRES_GRAD, at)
             owner: Value = receiver.owner if isinstance(receiver, Parameters) else receiver
-            self.run.freeze(owner, None if truth is None else not truth)
+            run.freeze(owner, None if truth is None else not truth)
             return True
         if name == "grad" and not own:
             cleared = isinstance(value, Const) and value.value is None
-            self.run.mark_owned(Marked.CLEARED if cleared else Marked.GRADIENTS_CHANGED, at, receiver)
+            run.mark_owned(Marked.CLEARED if cleared else Marked.GRADIENTS_CHANGED, at, receiver)
             return True
         if name == "data" and not isinstance(receiver, (Instance, Class)):
-            self.run.mark(Marked.DATA_WRITTEN, at)
+            run.mark(Marked.DATA_WRITTEN, at)
             return True
         return False
 
     def _keep_attribute(self, receiver: Value, oid: int, name: str, value: Value, at: ast.AST) -> None:
         """Keep an attribute under the identity of what has it."""
-        if self.run.s.get((oid, f"{BUFFER}{name}")) is not None:
+        run = self.run
+        if run.s.get((oid, f"{BUFFER}{name}")) is not None:
             # a number is refused
-            self.run.use(value, UseKind.METHOD, at, "register_buffer")
-        self.run.rebound[oid, name] = self.run.rebound.get((oid, name), 0) + 1
+            run.use(value, UseKind.METHOD, at, "register_buffer")
+        run.rebound[oid, name] = run.rebound.get((oid, name), 0) + 1
         if name == ANY:
             # whatever it is called: beside what lies there already
-            old = self.run.s.get((oid, ANY))
-            value = self.run.join(old, value) if isinstance(old, Value) else value
+            old = run.s.get((oid, ANY))
+            value = run.join(old, value) if isinstance(old, Value) else value
             if not isinstance(old, Value):
-                self.run.named_as.setdefault(oid, [])
-            if oid in self.run.named_as:
-                self.run.named_as[oid].append(self.run.naming)
+                run.named_as.setdefault(oid, [])
+            if oid in run.named_as:
+                run.named_as[oid].append(run.naming)
         if isinstance(receiver, Unknown):
-            self.run.put_into(receiver, name, value)
+            run.put_into(receiver, name, value)
         else:
-            new = name not in self.run.attributes.setdefault(oid, {})
-            self.run.s.set((oid, name), value)
-            self.run.attributes[oid][name] = None
+            new = name not in run.attributes.setdefault(oid, {})
+            run.s.set((oid, name), value)
+            run.attributes[oid][name] = None
             if new and isinstance(receiver, Instance) and receiver.cls.layer in MODULE_CONTAINERS:
                 # its parts run in the order in which it got them
                 self._put_new_part(receiver, value)
-        self.run.stored(value, Carrier(CarrierKind.ATTRIBUTE, oid, name), at)
+        run.stored(value, Carrier(CarrierKind.ATTRIBUTE, oid, name), at)
         if isinstance(receiver, Unknown) and not receiver.data:
-            self.run.escape(value, Escape.STORED_UNSEEN)
+            run.escape(value, Escape.STORED_UNSEEN)
 
     def _put_new_part(self, container: Instance, value: Value) -> None:
         if self.run.is_module(value):
@@ -160,20 +163,21 @@ class AttributeWrites(Attributes):
 
     def _replace_names(self, receiver: Value, value: Value, at: ast.AST) -> None:
         """``obj.__dict__ = value``: the attributes are what the dict holds, now and later."""
-        for option in self.run.options(value):
+        run = self.run
+        for option in run.options(value):
             if isinstance(option, Mapping):
-                if self.run.born.get(option.oid, 0) < self.run.frame.birth:
+                if run.born.get(option.oid, 0) < run.frame.birth:
                     # a dict of others, by which they share all attributes from here on
-                    self.run.trace.complete = False
+                    run.trace.complete = False
                 self._names_from(receiver, option, at)
             elif isinstance(option, Instance) and option is receiver:
                 # class A(dict): self.__dict__ = self
-                self.run.s.set((option.oid, SAME), NONE)
+                run.s.set((option.oid, SAME), NONE)
             elif isinstance(option, Namespace):
                 for name, held in self.named_in(option).items():
                     self.set_attribute(receiver, name, held, at)
             else:
-                self.set_attribute(receiver, ANY, self.run.taken(at, option), at)
+                self.set_attribute(receiver, ANY, run.taken(at, option), at)
 
     def _names_from(self, receiver: Value, mapping: Mapping, at: ast.AST) -> None:
         for key in self.run.mapping_keys(mapping):

@@ -194,56 +194,54 @@ class Attributes(Objects):
 
     def _unlisted(self, receiver: Tensor | Tuple, name: str, at: ast.AST) -> Value:
         """An attribute that is in no table: part of its object."""
+        run = self.run
         known = BOUND_METHODS if isinstance(receiver, Tensor) else ("index", "count", "_replace", "_asdict")
         writes = name.endswith("_") and not name.endswith("__")
         if writes:
             # whoever gets the method may call it
-            self.run.alter(receiver, Altered.VALUES, at, sure=False)
+            run.alter(receiver, Altered.VALUES, at, sure=False)
         if writes or name in known:
             return Method(receiver, None, name)
         if isinstance(receiver, Tensor) and receiver.node is not None:
-            return self.run.unknown(name, self.run.part(at, receiver, name))
-        return (
-            self.run.opaque(at, name, [receiver])
-            if self.run.nodes_of(receiver)
-            else self.run.lost(name, UnseenKind.ATTRIBUTE)
-        )
+            return run.unknown(name, run.part(at, receiver, name))
+        return run.opaque(at, name, [receiver]) if run.nodes_of(receiver) else run.lost(name, UnseenKind.ATTRIBUTE)
 
     def unknown_attribute(self, receiver: Unknown, name: str, at: ast.AST) -> Value:
         """An attribute of something that cannot be seen, or its element under ``[key]``."""
-        self.run.note_attribute(receiver, name, at)
-        value = self.run.s.get((receiver.oid, name))
-        anywhere = self.run.s.get((receiver.oid, ANY))
+        run = self.run
+        run.note_attribute(receiver, name, at)
+        value = run.s.get((receiver.oid, name))
+        anywhere = run.s.get((receiver.oid, ANY))
         if isinstance(value, Value):
-            self.run.read(value, Carrier(CarrierKind.ATTRIBUTE, receiver.oid, name), at)
-            return value if not isinstance(anywhere, Value) else self.run.join(value, anywhere)
+            run.read(value, Carrier(CarrierKind.ATTRIBUTE, receiver.oid, name), at)
+            return value if not isinstance(anywhere, Value) else run.join(value, anywhere)
         if isinstance(anywhere, Value):
-            self.run.read(anywhere, Carrier(CarrierKind.ATTRIBUTE, receiver.oid, ANY), at)
-            if self.run.nodes_of(anywhere):
-                return self.run.taken(at, receiver, name)
+            run.read(anywhere, Carrier(CarrierKind.ATTRIBUTE, receiver.oid, ANY), at)
+            if run.nodes_of(anywhere):
+                return run.taken(at, receiver, name)
         if receiver.module is not None:
             return self._object_attribute(receiver.module, name, at)
         if name in _OF_TENSORS:
             if name == "data" and receiver.path in PACKING:
-                return self.run.tensor_op(at, name, [receiver], saves=False)
+                return run.tensor_op(at, name, [receiver], saves=False)
             tensor_value = self.torch.tensor_attribute(receiver, name, at)
             if tensor_value is not None:
                 return tensor_value
             if name == "data":
-                self.run.use(receiver, UseKind.DATA, at)
+                run.use(receiver, UseKind.DATA, at)
                 if receiver.node is not None:
-                    return self.run.detached(receiver, scalar=receiver.node.scalar)
+                    return run.detached(receiver, scalar=receiver.node.scalar)
         if name in PLAIN["Distribution"] and receiver.path.startswith("torch.distributions."):
             return NUMBER
         if receiver.node is not None:
-            return self.run.unknown(name, self.run.part(at, receiver, name))
+            return run.unknown(name, run.part(at, receiver, name))
         member = receiver.members.get(name)
         if member is None:
-            held = self.run.held_in([receiver]) if receiver.data else []
+            held = run.held_in([receiver]) if receiver.data else []
             if held:
                 # what wrote it may have computed it of what was put there
-                return self.run.unknown(name, self.run.node(at, NodeKind.CALL, held, certain=False, label=name))
-            member = receiver.members[name] = self.run.unknown(
+                return run.unknown(name, run.node(at, NodeKind.CALL, held, certain=False, label=name))
+            member = receiver.members[name] = run.unknown(
                 f"{receiver.origin}.{name}", data=receiver.data, public=receiver.public
             )
             member.owner = receiver

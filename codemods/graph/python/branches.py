@@ -34,42 +34,44 @@ class Branches(Expressions):
     # if
 
     def _do_If(self, s: ast.If) -> None:
+        run = self.run
         test = self.evaluate(s.test)
         if self.raises_here:
             return
-        self.run.use(test, UseKind.TRUTH, s)
-        truth = self.run.truth(test)
+        run.use(test, UseKind.TRUTH, s)
+        truth = run.truth(test)
         if truth is True:
             self.execute(s.body)
             return
         if truth is False:
             self.execute(s.orelse)
             return
-        base = self.run.s
+        base = run.s
         ends: list[State] = []
         narrowed: list[tuple[State, Key, Value, Value]] = []
         for branch, holds in ((s.body, True), (s.orelse, False)):
-            self.run.s = base.fork(self.run.clock)
-            self.run.dead = False
+            run.s = base.fork(run.clock)
+            run.dead = False
             self.narrowed = []
             self._refine(s.test, holds)
             refinements = self.narrowed
             self.execute(branch)
-            if not self.run.dead:
-                ends.append(self.run.s)
-                narrowed += [(self.run.s, *refinement) for refinement in refinements]
+            if not run.dead:
+                ends.append(run.s)
+                narrowed += [(run.s, *refinement) for refinement in refinements]
         if len(ends) == 2:
             self._unbound_again(s, ends, base)
             # both ways meet again: what each knew is known no more
             for state, key, whole, part in narrowed:
                 if state.here(key) is part:
                     state.put(key, whole)
-        self.run.meet(ends, base)
+        run.meet(ends, base)
 
     def _unbound_again(self, s: ast.If, ends: list[State], base: State) -> None:
         """A name that one way left unbound in an earlier turn is unbound again after it, where the way that is taken
         is the same in all turns: what the other way bound in that turn cannot be there."""
-        if not self.run.frame.loops:
+        run = self.run
+        if not run.frame.loops:
             return
         asked = self._settled_by(s)
         if not asked:
@@ -78,8 +80,8 @@ class Branches(Expressions):
         others = [self._settled_by(outer) for outer in chain[1:]]
         whole = chain[-1] if all(others) else None
         asked += tuple(one for part in others for one in part)
-        owner = self.run.frame.fid if self.run.frame.function is not None else self.run.frame.module_globals
-        decided, left = self.run.left_unbound.get((owner, s), (asked, None))
+        owner = run.frame.fid if run.frame.function is not None else run.frame.module_globals
+        decided, left = run.left_unbound.get((owner, s), (asked, None))
         if left is None:
             left = [
                 {key: None for key in written_since(other, base.log) if key[0] == owner and end.peek(key) is None}
@@ -96,7 +98,7 @@ class Branches(Expressions):
                     # nothing else bound it since
                     end.delete(key)
                 bound[key] = new
-        self.run.left_unbound[owner, s] = (asked, left)
+        run.left_unbound[owner, s] = (asked, left)
 
     def _settled_by(self, s: ast.If) -> tuple[object, ...]:
         """What decides an ``if`` that comes out the same in all turns of the loops around it; else nothing."""
@@ -146,21 +148,22 @@ class Branches(Expressions):
     def _settled(self, subject: ast.expr, against: tuple[object, ...] | None) -> tuple[object, ...]:
         """What stands for the content of a name, an attribute or an element, if that is what it was unless it is
         written again; ``against`` are the constants that it is compared with, None where its truth is asked for."""
-        value = self.run.values.get(subject)
+        run = self.run
+        value = run.values.get(subject)
         if not _is_plain(subject) or value is None:
             return ()
-        fixed = all(_is_fixed(option) for option in self.run.options(value))
+        fixed = all(_is_fixed(option) for option in run.options(value))
         only_none = against == (None,)
         if fixed or (only_none and isinstance(subject, ast.Name)):
             key = self._cell_of(subject)
-            return () if key is None else (key, self.run.rebound.get(key, 0), self.run.rebound.get((key[0], ANY), 0))
+            return () if key is None else (key, run.rebound.get(key, 0), run.rebound.get((key[0], ANY), 0))
         if not isinstance(value, Unknown):
             return ()
         if isinstance(subject, ast.Name) and against and all(isinstance(c, str) for c in against):
             return (value,)
         # an attribute of what cannot be seen may change without a word
         filled = against is None and any(
-            ast.unparse(subject) in self.run.frame.file.once(_opened_in, loop) for loop, _ in self.run.frame.loops
+            ast.unparse(subject) in run.frame.file.once(_opened_in, loop) for loop, _ in run.frame.loops
         )
         return (value,) if value.data and not filled else ()
 
@@ -266,26 +269,27 @@ class Branches(Expressions):
     # match
 
     def _do_Match(self, s: ast.Match) -> None:
+        run = self.run
         subject = self.evaluate(s.subject)
-        self.run.use(subject, UseKind.PASSED, s, "match")
-        base = self.run.s
+        run.use(subject, UseKind.PASSED, s, "match")
+        base = run.s
         ends: list[State] = []
         exhaustive = False
         for case in s.cases:
-            self.run.s = base.fork(self.run.clock)
-            self.run.dead = False
+            run.s = base.fork(run.clock)
+            run.dead = False
             self._bind_pattern(case.pattern, subject)
             if case.guard is not None:
                 self.evaluate(case.guard)
             self.execute(case.body)
-            if not self.run.dead:
-                ends.append(self.run.s)
+            if not run.dead:
+                ends.append(run.s)
             if isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None:
                 exhaustive = True
                 break
         if not exhaustive:
-            ends.append(base.fork(self.run.clock))
-        self.run.meet(ends, base)
+            ends.append(base.fork(run.clock))
+        run.meet(ends, base)
 
     def _bind_pattern(self, pattern: ast.pattern, subject: Value) -> None:
         bind = getattr(self, f"_bind_{type(pattern).__name__}", None)

@@ -31,6 +31,7 @@ class Calls(MethodCalls):
     """The part of the engine that calls."""
 
     def call_value(self, function: Value, args: Arguments, at: ast.AST) -> Value:
+        run = self.run
         if isinstance(function, Join):
             return self._call_each(function, args, at)
         if isinstance(function, Function):
@@ -64,13 +65,13 @@ class Calls(MethodCalls):
         if isinstance(function, Unknown):
             if function.module is not None:
                 return self.torch.call_module(function.module, args, at, owner=function)
-            self.run.poison(args, at)
-            results = self.run.run_callbacks(args, at)
-            made = self.run.opaque(at, function.origin, [*args.all(), function, *results], public=function.public)
-            self.run.may_be_put(args, made, at)
-            return made if function.data else self.run.unseen_call(made, function.origin)
-        results = self.run.run_callbacks(args, at)
-        return self.run.opaque(at, "call", [*args.all(), function, *results], of=function)
+            run.poison(args, at)
+            results = run.run_callbacks(args, at)
+            made = run.opaque(at, function.origin, [*args.all(), function, *results], public=function.public)
+            run.may_be_put(args, made, at)
+            return made if function.data else run.unseen_call(made, function.origin)
+        results = run.run_callbacks(args, at)
+        return run.opaque(at, "call", [*args.all(), function, *results], of=function)
 
     def call_library(self, path: str, args: Arguments, at: ast.AST) -> Value:
         head, _, name = path.rpartition(".")
@@ -94,13 +95,14 @@ class Calls(MethodCalls):
 
     def call_instance(self, instance: Instance, args: Arguments, at: ast.AST) -> Value:
         """``obj(...)``: ``forward`` of a module, else ``__call__``."""
+        run = self.run
         member = instance.cls.find("__call__")
         if member is None and instance.cls.is_module:
             member = self.class_member(instance.cls, "forward", at)
-            first = self.run.clock + 1
-            grad = self.run.s.grad
+            first = run.clock + 1
+            grad = run.s.grad
             args = self.torch.run_pre_hooks(instance, args, at)
-            own = self.run.s.get((instance.oid, "forward"))
+            own = run.s.get((instance.oid, "forward"))
             if isinstance(own, Value):
                 result = self.call_value(own, args, at)
             elif isinstance(member, Function):
@@ -110,15 +112,15 @@ class Calls(MethodCalls):
             elif self.wraps(instance):
                 result = self.wrapped_forward(instance, args, at)
             else:
-                nodes = [n for v in args.all() for n in self.run.nodes_of(v)] + self.run.parameter_leaves(instance)
-                result = self.run.unknown(instance.cls.name, self.run.node(at, NodeKind.MODULE, nodes, label="module"))
+                nodes = [n for v in args.all() for n in run.nodes_of(v)] + run.parameter_leaves(instance)
+                result = run.unknown(instance.cls.name, run.node(at, NodeKind.MODULE, nodes, label="module"))
             result = self.torch.run_hooks(instance, args, result, at)
             self.torch.forwarded(at, instance, first, grad, "forward", args)
             return result
         if isinstance(member, Function):
             return self.call_function(member, args, at, receiver=instance)
-        results = self.run.run_callbacks(args, at)
-        return self.run.opaque(at, instance.cls.name, [*args.all(), instance, *results])
+        results = run.run_callbacks(args, at)
+        return run.opaque(at, instance.cls.name, [*args.all(), instance, *results])
 
     def _takes(self, function: Value, args: Arguments, at: ast.AST) -> bool:
         """Whether a function, a class, or a module of the tree can be called so; of anything else that is not asked."""

@@ -69,6 +69,7 @@ class Comprehensions(InPlace):
 
     def _comprehend(self, e: Comprehension, generators: list[ast.comprehension], body: Callable[[], None]) -> bool:
         """Run the turns of a comprehension; whether they are all that there are."""
+        run = self.run
         if not generators:
             body()
             return True
@@ -76,14 +77,14 @@ class Comprehensions(InPlace):
         through = self.evaluate(first.iter)
         if first is not e.generators[0]:
             return self._each_item(e, through, first, rest, body)
-        scope, names = self.run.new_oid(), self.run.frame.file.once(_own_names, e)
-        self.run.frame.scopes.append((scope, names))
+        scope, names = run.new_oid(), run.frame.file.once(_own_names, e)
+        run.frame.scopes.append((scope, names))
         try:
             return self._each_item(e, through, first, rest, body)
         finally:
-            self.run.frame.scopes.pop()
-            if scope not in self.run.closures:
-                self.run.s.end((scope, name) for name in names)
+            run.frame.scopes.pop()
+            if scope not in run.closures:
+                run.s.end((scope, name) for name in names)
 
     def _each_item(
         self,

@@ -144,26 +144,27 @@ class Definitions(Assignments):
         self.store_name(s.name, self._define_class(s), s)
 
     def _define_class(self, s: ast.ClassDef) -> Value:
+        run = self.run
         named = [b for b in s.bases if not isinstance(b, ast.Starred)]
         bases = tuple(map(self.evaluate, named))
         for expression, value in zip(named, bases, strict=True):
             self.note_old_base(expression, value)
-        info = ClassInfo(s.name, s, self.run.frame.file, bases, oid=self.run.new_oid())
+        info = ClassInfo(s.name, s, run.frame.file, bases, oid=run.new_oid())
         info.family = _family(s, bases)
         decorators = [self.evaluate(expression) for expression in s.decorator_list]
         self._subclassed(info, s)
-        self.run.class_bodies.append((self.run.frame, info.members))
+        run.class_bodies.append((run.frame, info.members))
         try:
             self._class_body(info, s)
         finally:
-            self.run.class_bodies.pop()
+            run.class_bodies.pop()
         set_members(info)
         made: Value = Class(info)
         for decorator in reversed(decorators):
             function = decorator.function if isinstance(decorator, Method) else decorator
             if isinstance(decorator, Instance):
                 function = decorator.cls.find("__call__")
-            if isinstance(function, Function) and function.definition not in self.run.active:
+            if isinstance(function, Function) and function.definition not in run.active:
                 # it may put the class into a table, and most often hands it on
                 handed = self.call_value(decorator, Arguments(None, [made]), s)
                 made = handed if isinstance(handed, Class) else made

@@ -45,19 +45,20 @@ class Expressions(Comprehensions):
     """The method for each kind of expression, by its class: a look-up of names costs more than most of the methods."""
 
     def evaluate(self, expression: ast.expr) -> Value:
-        self.run.spent += 1
-        if self.run.spent > self.run.budget:
+        run = self.run
+        run.spent += 1
+        if run.spent > run.budget:
             raise BudgetEnded
         method = self.evaluators.get(expression.__class__)
         if method is None:
             for child in children(expression):
                 if isinstance(child, ast.expr):
                     self.evaluate(child)
-            return self.run.unknown(type(expression).__name__)
+            return run.unknown(type(expression).__name__)
         value = method(self, expression)
-        if expression in self.run.walked_at and self.run.s.grad is not False:
+        if expression in run.walked_at and run.s.grad is not False:
             value = self.torch.with_graph(value, expression)
-        self.run.values[expression] = value
+        run.values[expression] = value
         return value
 
     def _eval_Constant(self, e: ast.Constant) -> Value:
@@ -97,14 +98,15 @@ class Expressions(Comprehensions):
         return self.evaluate(e.value)
 
     def _eval_Yield(self, e: ast.Yield) -> Value:
+        run = self.run
         value = self.evaluate(e.value) if e.value is not None else NONE
-        self.run.frame.yields.append(value)
-        self.run.frame.yielded = self.run.clock
-        if self.run.frame.call is None:
-            self.run.escape(value, Escape.YIELDED)
-        sent = self.run.lost("sent")
-        if not isinstance(self.run.frame.statement, ast.Expr):
-            self.run.frame.sent.append(sent)
+        run.frame.yields.append(value)
+        run.frame.yielded = run.clock
+        if run.frame.call is None:
+            run.escape(value, Escape.YIELDED)
+        sent = run.lost("sent")
+        if not isinstance(run.frame.statement, ast.Expr):
+            run.frame.sent.append(sent)
         return sent
 
     def _eval_YieldFrom(self, e: ast.YieldFrom) -> Value:
@@ -189,9 +191,10 @@ class Expressions(Comprehensions):
         return NUMBER
 
     def _eval_Subscript(self, e: ast.Subscript) -> Value:
+        run = self.run
         container = self.evaluate(e.value)
         if container.__class__ in _MAYBE_PLAIN:
-            self.run.wants_tensor(container, "[]", e)
+            run.wants_tensor(container, "[]", e)
         key = self.evaluate(e.slice)
         if isinstance(e.slice, ast.Constant) and type(e.slice.value) is int and e.slice.value == 0:
             self.note_first_element(e)
@@ -206,15 +209,15 @@ class Expressions(Comprehensions):
                     last = high if isinstance(high, int) else None
                     return Tuple(container.items[first:last], closed=container.closed)
             if isinstance(container, Instance) and container.cls.find("__getitem__") is None:
-                container = self.run.contained(container) or self.torch.layer_of(container) or container
+                container = run.contained(container) or self.torch.layer_of(container) or container
             if isinstance(container, (Tuple, Sequence, Mapping)):
-                every, several = self.run.apart(container)
+                every, several = run.apart(container)
                 start = e.slice.lower.value if isinstance(e.slice.lower, ast.Constant) else None
                 known = isinstance(start, int) and 0 <= start < len(every) and e.slice.step is None
                 left = every[start:] if isinstance(start, int) and known else every
-                part = self.run.new_sequence(left, self.run.one_of(several))
+                part = run.new_sequence(left, run.one_of(several))
                 if not self.is_counted(container) or not known:
-                    self.run.uncounted.add(part.oid)
+                    run.uncounted.add(part.oid)
                 if not known and (e.slice.lower is not None or e.slice.step is not None):
                     # which of them are left is not known; else the first stay the first
                     self.mix(part)
@@ -227,11 +230,11 @@ class Expressions(Comprehensions):
             if container.node is not None and container.node.scalar and isinstance(key, Const):
                 scalar = True  # loss.data[0] of old PyTorch
             if container.node is None:
-                return replace(container, either=(), bases=self.run.memory(container))
-            return self.run.tensor_op(e, "getitem", [container], saves=saves, scalar=scalar)
+                return replace(container, either=(), bases=run.memory(container))
+            return run.tensor_op(e, "getitem", [container], saves=saves, scalar=scalar)
         item = self.get_item(container, key, e)
-        if isinstance(container, (Tuple, Sequence, Mapping)) and (nodes := self.run.nodes_of(item)):
-            self.run.frame.took.setdefault(e, []).extend(nodes)
+        if isinstance(container, (Tuple, Sequence, Mapping)) and (nodes := run.nodes_of(item)):
+            run.frame.took.setdefault(e, []).extend(nodes)
         return item
 
     # calls
@@ -295,18 +298,19 @@ class Expressions(Comprehensions):
         return f"?.{method}" if isinstance(target, Unknown) and target.module is None else ""
 
     def _arguments(self, e: ast.Call) -> Arguments:
+        run = self.run
         args = Arguments(e)
         for expression in e.args:
             value = self.evaluate(expression)
             if isinstance(expression, ast.Starred):
                 if isinstance(value, Instance):
-                    value = self.run.contained(value) or value
+                    value = run.contained(value) or value
                 inner = list(value.items) if isinstance(value, Tuple) else None
-                if inner is None and isinstance(value, Sequence) and self.run.s.get((value.oid, REST)) is None:
-                    inner = list(self.run.s.get((value.oid, ITEMS)) or ())
+                if inner is None and isinstance(value, Sequence) and run.s.get((value.oid, REST)) is None:
+                    inner = list(run.s.get((value.oid, ITEMS)) or ())
                 if inner is not None and not args.more:
                     args.positional += inner
-                    args.uncounted |= isinstance(value, Sequence) and value.oid in self.run.uncounted
+                    args.uncounted |= isinstance(value, Sequence) and value.oid in run.uncounted
                 else:
                     args.more.append(value)
             elif args.more:
@@ -321,8 +325,8 @@ class Expressions(Comprehensions):
             if not isinstance(value, (Mapping, Unknown)):
                 value = self.make_mapping(Arguments(None, [value]), keyword)
             if isinstance(value, Mapping):
-                for key in self.run.mapping_keys(value):
-                    found = self.run.s.get((value.oid, key))
+                for key in run.mapping_keys(value):
+                    found = run.s.get((value.oid, key))
                     if isinstance(key, tuple) and isinstance(found, Value) and isinstance(key[1], str):
                         args.keywords[key[1]] = found
                     elif isinstance(found, Value):

@@ -57,54 +57,56 @@ class Filling(Items):
 
     def fill_mapping(self, mapping: Mapping, value: Value, at: ast.AST) -> None:
         """``mapping.update(value)``: a dict, pairs, or something that cannot be seen."""
-        for option in self.run.options(value):
-            source = self.run.contained(option) or option
+        run = self.run
+        for option in run.options(value):
+            source = run.contained(option) or option
             if isinstance(source, Mapping):
-                for key in self.run.mapping_keys(source):
-                    found = self.run.s.get((source.oid, key))
+                for key in run.mapping_keys(source):
+                    found = run.s.get((source.oid, key))
                     if isinstance(found, Value):
                         self.torch.put_item(mapping, Const(key[1]) if isinstance(key, tuple) else TEXT, found)
             elif isinstance(source, Namespace):
                 for name, held in self.named_in(source).items():
                     self.torch.put_item(mapping, Const(name), held)
                 if isinstance(source.of, Unknown):
-                    self.torch.put_item(mapping, TEXT, self.run.taken(at, source.of))
+                    self.torch.put_item(mapping, TEXT, run.taken(at, source.of))
             elif isinstance(source, (Const, Plain)):
                 continue
             elif isinstance(source, (Sequence, Tuple)):
-                for pair in self.run.elements(source):
+                for pair in run.elements(source):
                     if isinstance(pair, Tuple) and len(pair.items) == 2:
                         self.torch.put_item(mapping, *pair.items)
                     else:
-                        self.torch.put_item(mapping, TEXT, self.run.taken(at, pair))
+                        self.torch.put_item(mapping, TEXT, run.taken(at, pair))
             else:
-                self.torch.put_item(mapping, TEXT, self.run.taken(at, source))
+                self.torch.put_item(mapping, TEXT, run.taken(at, source))
 
     def mapping_view(self, container: Mapping, name: str) -> Value:
         """``keys``, ``values``, ``items`` or a ``copy`` of a dict."""
+        run = self.run
         if name == "copy":
-            made = self.run.new_mapping()
-            for key in self.run.mapping_keys(container):
-                value = self.run.s.get((container.oid, key))
+            made = run.new_mapping()
+            for key in run.mapping_keys(container):
+                value = run.s.get((container.oid, key))
                 if value is not None:
-                    self.run.s.set((made.oid, key), value)
+                    run.s.set((made.oid, key), value)
                     if key != REST:
-                        self.run.attributes[made.oid][key] = None
+                        run.attributes[made.oid][key] = None
             return made
         found: list[Value] = []
         rest: Value | None = None
-        any_key = self.run.s.get((container.oid, REST))
-        for key in self.run.mapping_keys(container):
-            value = self.run.s.get((container.oid, key))
+        any_key = run.s.get((container.oid, REST))
+        for key in run.mapping_keys(container):
+            value = run.s.get((container.oid, key))
             if value is None:
                 continue
             if isinstance(any_key, Value) and value is not any_key:
-                value = self.run.join(value, any_key)
-            label: Value = Const(key[1]) if isinstance(key, tuple) else self.run.s.get((container.oid, KEYS)) or TEXT
+                value = run.join(value, any_key)
+            label: Value = Const(key[1]) if isinstance(key, tuple) else run.s.get((container.oid, KEYS)) or TEXT
             shown = {"values": value, "keys": label, "items": Tuple((label, value))}[name]
             if isinstance(key, tuple):
                 found.append(shown)
             else:
                 # under keys that are not known there may be many
                 rest = shown
-        return self.run.new_sequence(found, rest)
+        return run.new_sequence(found, rest)

@@ -56,22 +56,23 @@ class Frames:
 
     def bind(self, function: Function, frame: Frame, args: Arguments, at: ast.AST) -> None:
         """Give the parameters of ``function`` their values in ``frame``."""
+        run = self.run
         spec = function.definition.args
         names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
         defaults = dict(zip(names[len(names) - len(function.defaults) :], function.defaults, strict=False))
         positional = list(args.positional)
         keywords = dict(args.keywords)
-        more = self.run.one_of([v for value in args.more for v in self._several(value, at)])
+        more = run.one_of([v for value in args.more for v in self._several(value, at)])
 
         def default(value: Value) -> Value:
             # ``*rest`` and ``**rest`` may bring another one
-            return value if more is None else self.run.join(value, more)
+            return value if more is None else run.join(value, more)
 
         def put(name: str, value: Value) -> None:
             frame.names.add(name)
-            self.run.s.set((frame.fid, name), value)
-            for node in self.run.nodes_of(value):
-                node.stores.append((Carrier(CarrierKind.LOCAL, frame.fid, name), frame.call or self.run.place(at)))
+            run.s.set((frame.fid, name), value)
+            for node in run.nodes_of(value):
+                node.stores.append((Carrier(CarrierKind.LOCAL, frame.fid, name), frame.call or run.place(at)))
 
         for i, name in enumerate(names):
             if i < len(positional):
@@ -95,11 +96,11 @@ class Frames:
                 known = kw_defaults.get(arg.arg)
                 put(arg.arg, default(known) if known is not None else more or self.argument(arg.arg))
         if spec.kwarg is not None:
-            rest_mapping = self.run.new_mapping()
+            rest_mapping = run.new_mapping()
             for name, value in keywords.items():
                 self.torch.put_item(rest_mapping, Const(name), value)
             if more is not None:
-                self.run.s.set((rest_mapping.oid, REST), more)
+                run.s.set((rest_mapping.oid, REST), more)
             put(spec.kwarg.arg, rest_mapping)
 
     def _rest(self, values: list[Value], more: Value | None, *, uncounted: bool) -> Value:
@@ -126,9 +127,10 @@ class Frames:
 
     def run_body(self, frame: Frame, definition: ast.AST) -> Value:
         """Run a function in its frame; what it returns on all its paths, joined."""
-        caller, was_dead = self.run.frame, self.run.dead
-        self.run.frame = frame
-        self.run.active.append(definition)
+        run = self.run
+        caller, was_dead = run.frame, run.dead
+        run.frame = frame
+        run.active.append(definition)
         returns: list[tuple[State, Value]] = []
         outer_returns = self.returns
         outer_breaks, outer_continues, outer_raises = self.breaks, self.continues, self.raises
@@ -136,56 +138,54 @@ class Frames:
         try:
             if isinstance(definition, ast.Lambda):
                 result = self.evaluate(definition.body)
-                self.run.written = set()
+                run.written = set()
                 return result
             assert isinstance(definition, (ast.FunctionDef, ast.AsyncFunctionDef))
-            base = self.run.s
-            self.run.s = base.fork(self.run.clock)
+            base = run.s
+            run.s = base.fork(run.clock)
             self.execute(definition.body)
             ends = [state for state, _ in returns]
-            self.run.written = {cell for state in [*ends, self.run.s] for cell in written_since(state, base.log)}
+            run.written = {cell for state in [*ends, run.s] for cell in written_since(state, base.log)}
             values = [value for _, value in returns]
-            if not self.run.dead:
-                ends.append(self.run.s)
+            if not run.dead:
+                ends.append(run.s)
                 if not frame.yields:
                     values.append(NONE)
             if not ends:
                 # every path raises: the call does not come back
-                self.run.s = base
-                self.run.written = set()
+                run.s = base
+                run.written = set()
                 self.raises_here = True
                 return NONE
-            self.run.meet(ends, base)
+            run.meet(ends, base)
             if frame.file.once(_yields, definition) or frame.yields:
                 # of many, each of the later ones may be any of them
-                made = self.run.new_sequence(
-                    frame.yields[:8], self.run.one_of(frame.yields[8:]), kind=SequenceKind.GENERATOR
-                )
-                returned = self.run.one_of(values)
+                made = run.new_sequence(frame.yields[:8], run.one_of(frame.yields[8:]), kind=SequenceKind.GENERATOR)
+                returned = run.one_of(values)
                 if returned is not None:
-                    self.run.s.set((made.oid, RETURNED), returned)
+                    run.s.set((made.oid, RETURNED), returned)
                 if frame.sent:
-                    self.run.s.set((made.oid, SENT), tuple(frame.sent))
+                    run.s.set((made.oid, SENT), tuple(frame.sent))
                 return made
             result = values[0]
             for value in values[1:]:
-                result = self.run.join(result, value)
+                result = run.join(result, value)
             return result
         finally:
-            if self.run.trying and self.raises:
+            if run.trying and self.raises:
                 # what a call did before it raised is there where that is caught
                 outer_raises += self.raises[:_MAX_RAISES]
-            self.run.active.pop()
+            run.active.pop()
             self.returns, self.breaks, self.continues, self.raises = (
                 outer_returns,
                 outer_breaks,
                 outer_continues,
                 outer_raises,
             )
-            self.run.frame = caller
-            self.run.dead = was_dead
+            run.frame = caller
+            run.dead = was_dead
             if not frame.captured:
-                self.run.s.end((frame.fid, name) for name in frame.names)
+                run.s.end((frame.fid, name) for name in frame.names)
 
 
 def _yields(definition: ast.AST) -> bool:

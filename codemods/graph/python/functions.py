@@ -55,49 +55,50 @@ class Functions(Remembering):
 
     def call_function(self, function: Function, args: Arguments, at: ast.AST, receiver: Value | None = None) -> Value:
         """Enter a function of the tree; what it returns on all its paths, joined."""
+        run = self.run
         definition = function.definition
-        caller = self.run.frame
-        deep = self.run.tired or caller.depth >= MAX_DEPTH
-        within = self.run.active.count(definition)
+        caller = run.frame
+        deep = run.tired or caller.depth >= MAX_DEPTH
+        within = run.active.count(definition)
         again = within >= MAX_RECURSION
         if again and not deep and within < MAX_DIFFERENT:
             again = not self._goes_down(function, args, receiver)
         if deep or again:
             return self._not_entered(function, args, receiver, at, deep=deep, again=again)
-        if receiver is not None and not self.run.entering_root and _is_abstract(definition):
+        if receiver is not None and not run.entering_root and _is_abstract(definition):
             # whoever calls it means the method of a subclass that cannot be seen
             for value in args.all():
-                self.run.escape(value, Escape.SUBCLASS_METHOD)
-            return self.run.unseen_call(self.run.opaque(at, "abstract", args.all()), "abstract")
-        self.run.entered[definition] = function.file
+                run.escape(value, Escape.SUBCLASS_METHOD)
+            return run.unseen_call(run.opaque(at, "abstract", args.all()), "abstract")
+        run.entered[definition] = function.file
         asked = self.asked_for(function, args, receiver) if caller.inside_module else None
         if asked is not None:
             remembered = self.recall(asked, args, at)
             if remembered is not None:
-                self.run.called[definition] = function.file
+                run.called[definition] = function.file
                 return remembered
         frame = self._new_frame(function, receiver, at)
-        saved_grad = self.run.s.grad
+        saved_grad = run.s.grad
         bound = [receiver] if receiver is not None and function.kind is not FunctionKind.STATIC_METHOD else []
         given = Arguments(args.call, [*bound, *args.positional], args.keywords, args.more, args.uncounted)
         self.bind(function, frame, given, at)
         self._set_grad(function)
-        frame.grad = self.run.s.grad
-        walks = len(self.run.trace.walks)
+        frame.grad = run.s.grad
+        walks = len(run.trace.walks)
         if asked is None:
             result = self.run_body(frame, definition)
         else:
             result = self.run_and_remember(asked, args, frame, definition)
         if isinstance(definition, ast.AsyncFunctionDef) and not isinstance(caller.file.parent(at), ast.Await):
-            for walk in self.run.trace.walks[walks:]:
-                self.run.walked_later(walk, frame.birth)
+            for walk in run.trace.walks[walks:]:
+                run.walked_later(walk, frame.birth)
         if not caller.inside_module:
             self._note_left(frame, result)
         result = self._handed_out_again(function, receiver, result)
-        frame.end = self.run.tick()
+        frame.end = run.tick()
         if function.caching:
-            self.run.trace.caching.append((frame.birth, frame.end))
-        if function.grad_mode is not GradSetting.UNSET or self.run.s.grad is not saved_grad:
+            run.trace.caching.append((frame.birth, frame.end))
+        if function.grad_mode is not GradSetting.UNSET or run.s.grad is not saved_grad:
             self._leave_grad(function, saved_grad)
         return result
 
@@ -112,18 +113,19 @@ class Functions(Remembering):
         again: bool,
     ) -> Value:
         """What a call gives that goes too deep, or calls ``again`` what is running already."""
-        if self.run.tired or not again:
-            why = "the budget is spent" if self.run.tired else "nested too deeply"
-            self.run.left_out(function.file.path, function.definition, why)
+        run = self.run
+        if run.tired or not again:
+            why = "the budget is spent" if run.tired else "nested too deeply"
+            run.left_out(function.file.path, function.definition, why)
         if again and not deep and self._computes(function):
             if ends(function) and self._nothing_new(function, args, receiver):
                 # it goes as deep as what it gets does: of what it returns there, the running calls say all
                 self.raises_here = True
                 return NONE
-            return self.run.unseen_call(self.run.opaque(at, "unentered", args.all()), "unentered")
+            return run.unseen_call(run.opaque(at, "unentered", args.all()), "unentered")
         given = [*args.all(), *([] if receiver is None else [receiver]), function]
-        self.run.escape_all(given, Escape.NOT_ENTERED)
-        return self.run.unseen_call(self.run.opaque(at, "unentered", given, of=receiver), "unentered")
+        run.escape_all(given, Escape.NOT_ENTERED)
+        return run.unseen_call(run.opaque(at, "unentered", given, of=receiver), "unentered")
 
     def _computes(self, function: Function) -> bool:
         key = (function.definition, function.cls is not None)
@@ -133,20 +135,21 @@ class Functions(Remembering):
 
     def _new_frame(self, function: Function, receiver: Value | None, at: ast.AST) -> Frame:
         """The frame of a function that is entered from the running one."""
-        caller, definition = self.run.frame, function.definition
-        place = self.run.place(at)
-        frame = Frame(self.run.new_oid(), function.file, function, place, caller.depth + 1)
+        run = self.run
+        caller, definition = run.frame, function.definition
+        place = run.place(at)
+        frame = Frame(run.new_oid(), function.file, function, place, caller.depth + 1)
         frame.inside_module = caller.inside_module or (
-            receiver is not None and self.run.is_module(receiver) and not self.run.entering_root
+            receiver is not None and run.is_module(receiver) and not run.entering_root
         )
-        frame.root, self.run.entering_root = self.run.entering_root, False
-        if not frame.root and definition not in self.run.active:
+        frame.root, run.entering_root = run.entering_root, False
+        if not frame.root and definition not in run.active:
             # a function that only calls itself is called by nobody
-            self.run.called[definition] = function.file
+            run.called[definition] = function.file
         frame.receiver = receiver
         frame.module_globals = function.module_globals
-        frame.birth = self.run.tick()
-        self.run.trace.frames.append(frame)
+        frame.birth = run.tick()
+        run.trace.frames.append(frame)
         return frame
 
     def _set_grad(self, function: Function) -> None:
@@ -163,18 +166,19 @@ class Functions(Remembering):
     def _handed_out_again(self, function: Function, receiver: Value | None, result: Value) -> Value:
         """What a function returns, where something that decorates it may keep it: what an earlier call
         returned as well."""
+        run = self.run
         marker = self.cache_of(function.definition)
         if marker is not None:
             result = self.kept_result(result, marker)
-            owner = receiver.oid if isinstance(receiver, Instance) else self.run.kept_under(function)
+            owner = receiver.oid if isinstance(receiver, Instance) else run.kept_under(function)
             cell = (owner, f"[result of {getattr(function.definition, 'name', '')}]")
-            former = self.run.s.get(cell)
-            if isinstance(former, Value) and any(not node.leaf for node in self.run.nodes_of(former)):
-                result = self.run.join(result, former)
-            self.run.s.set(cell, result)
-            self.run.escape_all([result], Escape.DECORATOR_HANDS_OUT)
+            former = run.s.get(cell)
+            if isinstance(former, Value) and any(not node.leaf for node in run.nodes_of(former)):
+                result = run.join(result, former)
+            run.s.set(cell, result)
+            run.escape_all([result], Escape.DECORATOR_HANDS_OUT)
         if function.wrapped:
-            self.run.escape_all([result], Escape.DECORATOR_KEEPS)
+            run.escape_all([result], Escape.DECORATOR_KEEPS)
         return result
 
     def _goes_down(self, function: Function, args: Arguments, receiver: Value | None) -> bool:
@@ -218,29 +222,30 @@ class Functions(Remembering):
 
     def _note_left(self, frame: Frame, result: Value) -> None:
         """Note the graphs made in a call that has ended which are still there."""
+        run = self.run
         kept: dict[Key, list[Value]] = {}
         # most calls make no node, and to look through all that was written takes long
-        for owner, name in self.run.written if self.run.newest >= frame.birth else ():
+        for owner, name in run.written if run.newest >= frame.birth else ():
             if owner < frame.fid:
-                content = self.run.s.peek((owner, name))
+                content = run.s.peek((owner, name))
                 values = [v for v in (content if isinstance(content, tuple) else (content,)) if isinstance(v, Value)]
-                if any(node.birth >= frame.birth for node in self.run.reach(values)):
+                if any(node.birth >= frame.birth for node in run.reach(values)):
                     kept[owner, name] = values
         start = _begin(frame)
-        lists = self._lists_of_objects() if any(owner not in self.run.instances for owner, _ in kept) else {}
+        lists = self._lists_of_objects() if any(owner not in run.instances for owner, _ in kept) else {}
         found: list[Value] = [result, *frame.yields]
         for (owner, name), values in kept.items():
-            holder, attribute = (owner, str(name)) if owner in self.run.instances else lists.get(owner, (0, ""))
+            holder, attribute = (owner, str(name)) if owner in run.instances else lists.get(owner, (0, ""))
             if holder <= start:
                 found += values
             else:
-                nodes = (node for node in self.run.reach(values) if node.birth >= frame.birth)
+                nodes = (node for node in run.reach(values) if node.birth >= frame.birth)
                 frame.held[attribute] = (*frame.held.get(attribute, ()), *nodes)
-        if self.run.newest >= frame.birth:
-            frame.left = tuple(node for node in self.run.reach(found) if node.birth >= frame.birth)
+        if run.newest >= frame.birth:
+            frame.left = tuple(node for node in run.reach(found) if node.birth >= frame.birth)
         frame.left_unseen = any(
-            isinstance(o, Unseen) and self.run.unseen_since.get(o, -1) >= frame.birth
-            for o in self.run.shadow_of([result, *self.run.elements(result)])
+            isinstance(o, Unseen) and run.unseen_since.get(o, -1) >= frame.birth
+            for o in run.shadow_of([result, *run.elements(result)])
         )
 
     def _lists_of_objects(self) -> dict[int, tuple[int, str]]:
@@ -261,33 +266,34 @@ class Functions(Remembering):
 
     def instantiate(self, info: ClassInfo, args: Arguments, at: ast.AST) -> Value:
         """``Class(...)``: a new object, its ``__init__`` entered."""
+        run = self.run
         if any(_acts_unseen(cls) for cls in info.mro()):
             # when Python calls such a method is not followed
-            self.run.trace.complete = False
+            run.trace.complete = False
         if info.family == "function":
-            return self.run.unknown(info.name)
+            return run.unknown(info.name)
         if members := members_of(Class(info)):
             # Phase("train"): one of them
             asked: list[Value] = []
             asked += (m for m in members if isinstance(m, Const) and args.positional[:1] == [m.value.of])
-            if not asked and any(known_as(member) in self.run.names_kept for member in members):
-                return self.run.lost(info.name)
-            return self.run.one_of(asked or members) or self.run.unknown(info.name)
+            if not asked and any(known_as(member) in run.names_kept for member in members):
+                return run.lost(info.name)
+            return run.one_of(asked or members) or run.unknown(info.name)
         if info.family == "optimizer":
             return self.torch.make_optimizer(args, at, info)
         leaf = None
         if info.layer in MODULES_WITH_PARAMETERS:
-            leaf = self.run.leaf(at, info.layer)
-        made = Instance(self.run.new_oid(), info, leaf)
-        self.run.attributes[made.oid] = {}
-        self.run.instances.add(made.oid)
+            leaf = run.leaf(at, info.layer)
+        made = Instance(run.new_oid(), info, leaf)
+        run.attributes[made.oid] = {}
+        run.instances.add(made.oid)
         if info.container and info.container != "record":
-            self.run.s.set((made.oid, BACKING), self._backing(info, Arguments(), at))
+            run.s.set((made.oid, BACKING), self._backing(info, Arguments(), at))
         maker = info.find("__new__")
-        if isinstance(maker, Function) and maker.definition not in self.run.active:
+        if isinstance(maker, Function) and maker.definition not in run.active:
             given = Arguments(args.call, [Class(info), *args.positional], args.keywords, args.more)
             found = self.call_function(maker, given, at)
-            own = [o for o in self.run.options(found) if isinstance(o, Instance) and info in o.cls.mro()]
+            own = [o for o in run.options(found) if isinstance(o, Instance) and info in o.cls.mro()]
             if len(own) != 1:
                 return found
             made = own[0]
@@ -300,9 +306,9 @@ class Functions(Remembering):
             self.torch.begin_layer(made, args, at)
         else:
             self._fill_fields(made, args, at)
-        if info.calls_differently and self.run.nodes_of(rest := Tuple(tuple(args.all()))):
+        if info.calls_differently and run.nodes_of(rest := Tuple(tuple(args.all()))):
             # what a metaclass makes of its arguments is not followed
-            return self.run.join(made, self.run.taken(at, rest, info.name))
+            return run.join(made, run.taken(at, rest, info.name))
         return made
 
     def new_object(self, info: ClassInfo) -> Instance:

@@ -41,11 +41,12 @@ class Growing(Operators):
         ``also`` are names under which the old value is read as well; ``alone`` tells whether the statement makes
         nothing but this sum.
         """
+        run = self.run
         if isinstance(target, ast.Tuple) and isinstance(expression, ast.Tuple):
             # total, count = total + loss, count + 1
             starred = any(isinstance(e, ast.Starred) for e in (*target.elts, *expression.elts))
             for one, given in zip(target.elts, expression.elts, strict=False) if not starred else ():
-                made = self.run.values.get(given)
+                made = run.values.get(given)
                 if made is not None:
                     self.note_sum(one, given, made)
             return
@@ -71,39 +72,40 @@ class Growing(Operators):
         terms = self._terms(made_of)
         texts = {place_text(target), *also}
         mine = next((t for t in terms if self._factor(t, texts)), None)
-        old = self.run.values.get(mine) if mine is not None else None
+        old = run.values.get(mine) if mine is not None else None
         others = [t for t in terms if t is not mine]
-        added = self.run.one_of([v for t in others if (v := self.run.values.get(t)) is not None])
+        added = run.one_of([v for t in others if (v := run.values.get(t)) is not None])
         if old is None or added is None:
             return
         parts = tuple(part for t in (*others, *begun) for part in self.torch.parts_of(t))
         carrier = self.carrier(target)
         alone = alone and isinstance(target, _PLACES[:3])
         known = alone and made_of is expression and isinstance(made_of, ast.BinOp)
-        events = self.run.trace.accumulations if known else self.run.trace.growths
-        events.append(Accumulation(self.run.place(made_of), target, old, added, value, carrier, self.run.s.grad, parts))
+        events = run.trace.accumulations if known else run.trace.growths
+        events.append(Accumulation(run.place(made_of), target, old, added, value, carrier, run.s.grad, parts))
 
     def note_returned(self, expression: ast.expr, value: Value) -> None:
         """``return old + new``: a sum grows where the caller puts it in place of what it gave for ``old``."""
-        call, sum_ = self.run.frame.call, self._sum_in(expression)
-        if call is None or sum_ is None or not self.run.nodes_of(value):
+        run = self.run
+        call, sum_ = run.frame.call, self._sum_in(expression)
+        if call is None or sum_ is None or not run.nodes_of(value):
             return
         terms = self._terms(sum_)
-        rebound = self.run.frame.file.once(_rebound, self.run.frame.definition or sum_)
-        known = [one for one in self.run.returned_sums.get(call.node, ()) if one.place.frame is self.run.frame]
+        rebound = run.frame.file.once(_rebound, run.frame.definition or sum_)
+        known = [one for one in run.returned_sums.get(call.node, ()) if one.place.frame is run.frame]
         for mine in terms:
-            old = self.run.values.get(mine)
+            old = run.values.get(mine)
             others = [t for t in terms if t is not mine]
-            added = self.run.one_of([v for t in others if (v := self.run.values.get(t)) is not None])
+            added = run.one_of([v for t in others if (v := run.values.get(t)) is not None])
             if old is None or added is None:
                 continue
             parts = tuple(part for t in others for part in self.torch.parts_of(t))
             known += [
-                Accumulation(self.run.place(sum_), name, old, added, value, None, self.run.s.grad, parts)
+                Accumulation(run.place(sum_), name, old, added, value, None, run.s.grad, parts)
                 for name in ast.walk(mine)
                 if isinstance(name, ast.Name) and self._factor(mine, {name.id}) and name.id not in rebound
             ]
-        self.run.returned_sums[call.node] = known
+        run.returned_sums[call.node] = known
 
     def _note_sum_of_call(self, target: ast.expr, call: ast.Call, texts: set[str]) -> None:
         """``total = add(total, loss)``, where ``add`` returns the sum of both."""

@@ -27,27 +27,28 @@ class InPlace(Definitions):
 
     def changed_in_place(self, function: ast.Attribute, receiver: Value, args: Arguments, result: Value) -> None:
         """``x.add_(y)`` gives the name a new node; ``h.detach_()`` takes it away."""
+        run = self.run
         name = function.attr
         if not name.endswith("_") or name.startswith("_"):
             return
         self._altered(name, receiver, args, function)
         self.note_added(function, receiver, args.call, result)
-        if name in ("requires_grad_",) and self.run.nodes_of(receiver):
+        if name in ("requires_grad_",) and run.nodes_of(receiver):
             return
         if name == "requires_grad_" and isinstance(receiver, (Tensor, Unknown)) and isinstance(result, Tensor):
-            self.run.asked(receiver, result, function)
+            run.asked(receiver, result, function)
         if name == "detach_":
             # by whatever name: this may be what a turn of a loop put into a list or dict
             self.torch.forget_turns()
         if name == "detach_" and isinstance(receiver, (Tensor, Unknown)) and receiver.node is not None:
-            self.run.replace_everywhere(receiver, result)
+            run.replace_everywhere(receiver, result)
         target = function.value
-        if self.run.s.grad is False and name != "detach_":
+        if run.s.grad is False and name != "detach_":
             # its values change, not its history
             if isinstance(target, ast.Attribute) and target.attr == "data":
-                self.run.mark(Marked.DATA_WRITTEN, function)
+                run.mark(Marked.DATA_WRITTEN, function)
             return
-        if any(self.run.nodes_of(value) for value in args.all()):
+        if any(run.nodes_of(value) for value in args.all()):
             self._written_into(function, receiver, result)
         several = isinstance(receiver, Join) and self._are_tensors(receiver) and self._are_tensors(result)
         if several or (isinstance(receiver, (Tensor, Unknown)) and isinstance(result, Tensor)):
@@ -55,14 +56,15 @@ class InPlace(Definitions):
 
     def _written_into(self, function: ast.Attribute, receiver: Value, result: Value) -> None:
         """Give every tensor that shares memory with ``receiver`` the graph of the value written there."""
-        for option in self.run.options(receiver):
+        run = self.run
+        for option in run.options(receiver):
             if isinstance(option, Tensor) and isinstance(result, Tensor):
-                self.run.write_through(option, result, function)
-            elif isinstance(option, Unknown) and option.node is None and not self.run.is_module(option):
-                option.node = self.run.node(
-                    function, NodeKind.CALL, self.run.nodes_of(result), certain=False, label=function.attr
+                run.write_through(option, result, function)
+            elif isinstance(option, Unknown) and option.node is None and not run.is_module(option):
+                option.node = run.node(
+                    function, NodeKind.CALL, run.nodes_of(result), certain=False, label=function.attr
                 )
-                self.run.put_into(option, "[]", result)
+                run.put_into(option, "[]", result)
 
     def _rebound(self, target: ast.expr, receiver: Value, result: Value, at: ast.AST) -> None:
         """Bind what a tensor has become to the expression that it is written as."""

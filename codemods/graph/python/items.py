@@ -86,18 +86,19 @@ class Items(Namespaces):
         )
 
     def _item_of_list(self, container: Sequence | Module, key: Value, at: ast.AST) -> Value:
-        items = self.run.s.get((container.oid, ITEMS)) or ()
-        rest = self.run.s.get((container.oid, REST))
+        run = self.run
+        items = run.s.get((container.oid, ITEMS)) or ()
+        rest = run.s.get((container.oid, REST))
         place = _place(key, len(items))
-        if place is not None and rest is None and container.oid not in self.run.displaced:
+        if place is not None and rest is None and container.oid not in run.displaced:
             value = items[place]
         elif isinstance(key, Plain) and self._counts_to(container, key, items):
             value = self._item_in_turn(container, key, items, rest)
         else:
-            value = self.run.one_of([*items, *([rest] if rest is not None else [])])
+            value = run.one_of([*items, *([rest] if rest is not None else [])])
         if not isinstance(value, Value):
-            return self.run.lost()
-        self.run.read(value, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
+            return run.lost()
+        run.read(value, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
         return value
 
     def _counts_to(self, container: Sequence | Module, key: Plain, items: tuple[Value, ...]) -> bool:
@@ -247,35 +248,37 @@ class Items(Namespaces):
     def _set_in_list(
         self, container: Sequence, key: Value, value: Value, at: ast.AST, expression: ast.expr | None
     ) -> None:
+        run = self.run
         if isinstance(at, ast.Subscript) and isinstance(at.slice, ast.Slice):
             # c[1:2] = values
-            value = self.run.one_of(self.run.elements(value)) or value
-        self.run.stored(value, Carrier(CarrierKind.ELEMENT, container.oid, str(getattr(key, "value", ""))), at)
-        items = self.run.s.get((container.oid, ITEMS)) or ()
+            value = run.one_of(run.elements(value)) or value
+        run.stored(value, Carrier(CarrierKind.ELEMENT, container.oid, str(getattr(key, "value", ""))), at)
+        items = run.s.get((container.oid, ITEMS)) or ()
         place = _place(key, len(items))
         if place is not None:
             changed = list(items)
             changed[place] = value
-            self.run.s.set((container.oid, ITEMS), tuple(changed))
+            run.s.set((container.oid, ITEMS), tuple(changed))
         elif isinstance(key, Plain) and self._counts_to(container, key, items):
             self._set_in_turn(container, key, items, value)
         elif isinstance(key, Plain) and key.turn is not None and all(isinstance(i, (Const, Plain)) for i in items):
             # each turn of the loop comes to its own place, where nothing lay
-            rest = self.run.s.get((container.oid, REST))
-            self.run.s.set((container.oid, REST), value if rest is None else self.run.join(rest, value))
+            rest = run.s.get((container.oid, REST))
+            run.s.set((container.oid, REST), value if rest is None else run.join(rest, value))
         else:
             self.mix(container, value)
         self.torch.note_storing(container, expression, value, "[]", at)
 
     def mix(self, container: Sequence, *more: Value) -> None:
         """Put ``more`` among the elements of a list: from here on each of them may lie at any place."""
-        one = self.run.one_of([*self.run.elements(container), *more])
+        run = self.run
+        one = run.one_of([*run.elements(container), *more])
         if one is not None:
-            items, rest = self.run.s.get((container.oid, ITEMS)) or (), self.run.s.get((container.oid, REST))
+            items, rest = run.s.get((container.oid, ITEMS)) or (), run.s.get((container.oid, REST))
             # what is put in is there for certain, wherever it lies
-            added = self.run.one_of([*([rest] if isinstance(rest, Value) else []), *more])
-            self.run.s.set((container.oid, ITEMS), (one,) * len(items))
-            self.run.s.set((container.oid, REST), added or one)
+            added = run.one_of([*([rest] if isinstance(rest, Value) else []), *more])
+            run.s.set((container.oid, ITEMS), (one,) * len(items))
+            run.s.set((container.oid, REST), added or one)
 
     def _set_in_object(
         self, container: Instance, key: Value, value: Value, at: ast.AST, expression: ast.expr | None
@@ -298,19 +301,18 @@ class Items(Namespaces):
     def _set_in_unknown(
         self, container: Unknown, key: Value, value: Value, at: ast.AST, expression: ast.expr | None
     ) -> None:
+        run = self.run
         # an element of something unseen: later reads of it may find this value
         name = f"[{key.value!r}]" if isinstance(key, Const) else "[]"
-        old = self.run.s.get((container.oid, name))
-        joined = value if old is None or isinstance(key, Const) else self.run.join(old, value)
-        self.run.put_into(container, name, joined)
-        self.run.stored(value, Carrier(CarrierKind.ELEMENT, container.oid, name), at)
+        old = run.s.get((container.oid, name))
+        joined = value if old is None or isinstance(key, Const) else run.join(old, value)
+        run.put_into(container, name, joined)
+        run.stored(value, Carrier(CarrierKind.ELEMENT, container.oid, name), at)
         if not container.data:
-            for node in self.run.nodes_of(value):
-                node.uses.append(Use(UseKind.STORED_UNSEEN, self.run.place(at), "[]"))
+            for node in run.nodes_of(value):
+                node.uses.append(Use(UseKind.STORED_UNSEEN, run.place(at), "[]"))
         if expression is not None:
-            self.run.trace.storings.append(
-                Storing(self.run.place(at), container, expression, value, "[]", self.run.s.grad)
-            )
+            run.trace.storings.append(Storing(run.place(at), container, expression, value, "[]", run.s.grad))
 
     def _put_part(self, modules: Module, key: Value, value: Value) -> None:
         """``modules[key] = value`` of a ``ModuleList`` or ``ModuleDict``: replaces one, or adds one."""

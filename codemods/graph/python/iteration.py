@@ -150,14 +150,15 @@ class Iteration(AttributeWrites):
         return [self.run.sharing(value, self.run.tensor_op(at, "getitem", [value], saves=False)) for _ in range(2)]
 
     def _turns_of_unknown(self, value: Unknown, at: ast.AST) -> list[Value]:
+        run = self.run
         if value.node is not None:
-            return [self.run.unknown("item", self.run.part(at, value, "item")) for _ in range(2)]
-        stored = self.run.s.get((value.oid, "[]"))
+            return [run.unknown("item", run.part(at, value, "item")) for _ in range(2)]
+        stored = run.s.get((value.oid, "[]"))
         if isinstance(stored, Value):
             return [stored, stored]
-        if self.run.held_in([value]):
-            return [self.run.taken(at, value), self.run.taken(at, value)]
-        first, second = self.run.unknown("item", data=True), self.run.unknown("item", data=True)
+        if run.held_in([value]):
+            return [run.taken(at, value), run.taken(at, value)]
+        first, second = run.unknown("item", data=True), run.unknown("item", data=True)
         # an argument that is gone through is a loader most often; what an unseen call made need not be
         first.shadow = tuple(o for o in value.shadow if isinstance(o, Unseen) and o.kind is UnseenKind.CALL)
         second.shadow = first.shadow
@@ -197,13 +198,14 @@ class Iteration(AttributeWrites):
 
     def handed_out(self, value: Value, at: ast.AST) -> Value:
         """An element of something that is gone through in a way that is not followed: what lies in it, else data."""
-        if self.run.nodes_of(value) or self.run.held_in([value]):
-            return self.run.taken(at, value)
-        made = self.run.unknown("item", data=True)
-        if self.run.brings_model([value]):
-            self.run.give_model(made)
+        run = self.run
+        if run.nodes_of(value) or run.held_in([value]):
+            return run.taken(at, value)
+        made = run.unknown("item", data=True)
+        if run.brings_model([value]):
+            run.give_model(made)
         made.shadow = tuple(
-            o for o in self.run.shadow_of([value]) if isinstance(o, Unseen) and o.kind is not UnseenKind.ARGUMENT
+            o for o in run.shadow_of([value]) if isinstance(o, Unseen) and o.kind is not UnseenKind.ARGUMENT
         )
         return made
 

@@ -150,58 +150,59 @@ class Loading(Functions):
 
     def load_module(self, file: ParsedFile) -> int:
         """Run a module's top level as an import does, once for all runs; return what owns its globals."""
+        run = self.run
         key = file.relative.as_posix()
         modules = self.modules
-        self.run.looked_at.add(key)
+        run.looked_at.add(key)
         known = modules.loaded.get(key)
         if known is not None:
-            self.run.looked_at |= modules.needs.get(key, set())
+            run.looked_at |= modules.needs.get(key, set())
             self.passed |= modules.passed.get(key, set())
             return known
-        outer = {name: getattr(self.run, name) for name in _OF_A_RUN}
+        outer = {name: getattr(run, name) for name in _OF_A_RUN}
         within = {name: getattr(self, name) for name in _OF_A_FRAME}
-        self.run.s = State.empty(modules.cells)
-        self.run.trace = Trace(file.path)
-        self.run.dead = self.raises_here = self.run.entering_root = False
+        run.s = State.empty(modules.cells)
+        run.trace = Trace(file.path)
+        run.dead = self.raises_here = run.entering_root = False
         self.returns, self.breaks, self.continues, self.raises, self.narrowed = [], [], [], [], []
-        self.run.active, self.run.memos, self.run.written, self.run.looked_at = [], {}, set(), set()
-        self.run.spent, self.run.budget = 0, _LOAD_BUDGET
-        self.run.unknowns, self.run.thrown, self.run.class_bodies, self.run.trying, self.run.catching = [], [], [], 0, 0
-        first, passed, begun = self.run.oids, set(self.passed), self.run.clock
+        run.active, run.memos, run.written, run.looked_at = [], {}, set(), set()
+        run.spent, run.budget = 0, _LOAD_BUDGET
+        run.unknowns, run.thrown, run.class_bodies, run.trying, run.catching = [], [], [], 0, 0
+        first, passed, begun = run.oids, set(self.passed), run.clock
         before = self._effects(first)
         frame = self.module_frame(file)
         modules.loaded[key] = frame.fid
         modules.globals[frame.fid] = {}
         if outer["frame"] is not None:
             frame.depth = outer["frame"].depth + 1
-        self.run.frame = frame
-        self.run.s.set((frame.fid, "__name__"), Const(file.relative.stem))
+        run.frame = frame
+        run.s.set((frame.fid, "__name__"), Const(file.relative.stem))
         try:
             if frame.depth < 40:
                 self.execute(file.tree.body)
-                written = (owner for owner, _ in self.run.s.cells())
+                written = (owner for owner, _ in run.s.cells())
                 if before == self._effects(first) and all(owner > first or owner < -begun for owner in written):
-                    self.importer.quiet[key] = Quiet(frozenset(self.run.looked_at), frozenset(self.passed - passed))
+                    self.importer.quiet[key] = Quiet(frozenset(run.looked_at), frozenset(self.passed - passed))
         except (BudgetEnded, RecursionError):
             outer["trace"].notes.append(f"{file.path}: its top level takes too long to be followed")
-        modules.keep_cells(dict(self.run.s.cells().items()))
-        self.run.found_leaves.clear()
-        modules.keep(self.run.trace.nodes, self.run.unknowns)
-        modules.needs[key] = self.run.looked_at
+        modules.keep_cells(dict(run.s.cells().items()))
+        run.found_leaves.clear()
+        modules.keep(run.trace.nodes, run.unknowns)
+        modules.needs[key] = run.looked_at
         modules.passed[key] = self.passed - passed
-        modules.made.append((first + 1, self.run.oids, key))
+        modules.made.append((first + 1, run.oids, key))
         # it outlives this run, which may end without another word
-        modules.clock, modules.oids = self.run.clock, self.run.oids
-        for oid in range(first, self.run.oids + 1):
-            if oid in self.run.attributes:
-                modules.attributes[oid] = self.run.attributes[oid]
-            if oid in self.run.closures:
-                modules.closures[oid] = self.run.closures[oid]
+        modules.clock, modules.oids = run.clock, run.oids
+        for oid in range(first, run.oids + 1):
+            if oid in run.attributes:
+                modules.attributes[oid] = run.attributes[oid]
+            if oid in run.closures:
+                modules.closures[oid] = run.closures[oid]
             if oid in self.stars:
                 modules.stars[oid] = self.stars[oid]
-        outer["looked_at"] |= self.run.looked_at
+        outer["looked_at"] |= run.looked_at
         for name, value in outer.items():
-            setattr(self.run, name, value)
+            setattr(run, name, value)
         for name, value in within.items():
             setattr(self, name, value)
         return frame.fid
@@ -238,15 +239,16 @@ class Loading(Functions):
     def _effects(self, last: int) -> tuple[int, ...]:
         """How much there is of what code may leave behind elsewhere than in cells; of what is said of single objects,
         those up to the identity ``last``."""
+        run = self.run
         kept = (
-            self.run.entered,
-            self.run.called,
-            self.run.class_attributes,
+            run.entered,
+            run.called,
+            run.class_attributes,
             self.filled,
-            self.run.hooks,
-            self.run.names_kept,
+            run.hooks,
+            run.names_kept,
         )
-        of_objects = (self.run.holders, self.run.displaced, self.run.repeated, self.run.uncounted, self.run.named_as)
+        of_objects = (run.holders, run.displaced, run.repeated, run.uncounted, run.named_as)
         return (*map(len, kept), *(sum(oid <= last for oid in oids) for oids in of_objects))
 
     def _is_quiet(self, path: str) -> bool:
@@ -291,16 +293,17 @@ class Loading(Functions):
 
     def module_member(self, module: TreeModule, name: str) -> Value:
         """What a module of the tree calls ``name``."""
+        run = self.run
         package: str | None
         if module.path.endswith("/"):
             package = module.path.rstrip("/")
         else:
             file = self.importer.file(module.path)
             if file is None:
-                self.run.looked_at.add(module.path)
-                return self.run.unknown(name)
+                run.looked_at.add(module.path)
+                return run.unknown(name)
             fid = self.load_module(file)
-            value = self.run.s.get((fid, name))
+            value = run.s.get((fid, name))
             if isinstance(value, (Imported, Join)):
                 if (fid, name) in self.resolving:
                     # two modules import a name from each other, or a package imports one of its own modules
@@ -312,14 +315,14 @@ class Loading(Functions):
                     finally:
                         self.resolving.discard((fid, name))
             if isinstance(value, Value):
-                self.run.read(value, Carrier(CarrierKind.GLOBAL, fid, name), self.run.frame.statement or ast.Pass())
+                run.read(value, Carrier(CarrierKind.GLOBAL, fid, name), run.frame.statement or ast.Pass())
                 return value
             package = str(file.relative.parent) if file.relative.name == "__init__.py" else None
         if package is not None:
             found = self.importer.member_file("" if package == "." else package, name)
             if found is not None:
                 return TreeModule(found)
-        return self.run.unknown(name)
+        return run.unknown(name)
 
     def imported(self, value: Imported | Join) -> Value | None:
         """What an imported name stands for, on any of the paths; None if nothing in ``value`` is one."""

@@ -45,29 +45,30 @@ class Loops(Branches):
         counted: bool = False,
     ) -> None:
         """Run the turns of a loop, and what comes after them; see :meth:`run_turns`."""
-        base = self.run.s
+        run = self.run
+        base = run.s
         outer_breaks, outer_continues = self.breaks, self.continues
         self.breaks = []
-        self.run.s = base.fork(self.run.clock)
+        run.s = base.fork(run.clock)
         finished: list[State] = []
-        opened = [] if counted else [self.run.tick()]
-        self.run.open_loops += opened
+        opened = [] if counted else [run.tick()]
+        run.open_loops += opened
         try:
             self.run_turns(s, values, begin, lambda _: self.execute(s.body), counted=counted)
         finally:
-            del self.run.open_loops[len(self.run.open_loops) - len(opened) :]
-        if not self.run.dead:
+            del run.open_loops[len(run.open_loops) - len(opened) :]
+        if not run.dead:
             self.execute(s.orelse)
-            if not self.run.dead:
-                finished.append(self.run.s)
+            if not run.dead:
+                finished.append(run.s)
         ends = finished + self.breaks
         self.breaks, self.continues = outer_breaks, outer_continues
         if not ends:
             # every turn left the function; the loop may also run no turn at all
             if forever:
-                self.run.dead = True
+                run.dead = True
                 return
-            self.run.dead = False
-            self.run.s = base
+            run.dead = False
+            run.s = base
             return
-        self.run.meet(ends, base)
+        run.meet(ends, base)

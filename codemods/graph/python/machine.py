@@ -51,25 +51,26 @@ class Machine(Statements):
         itself, and all together that of a few. A function that another one of them turns out to call is left out if the
         other one's turn comes first.
         """
-        left = _ROOTS * self.run.budget
-        self.run.trace = Trace(file.path)
+        run = self.run
+        left = _ROOTS * run.budget
+        run.trace = Trace(file.path)
         frame = Frame(self.load_module(file), file, None, None, 0)
         frame.module_globals = frame.fid
         traces: dict[ast.stmt, Trace] = {}
         for statement, functions in _callers_first(file, wanted):
-            inside = functions - self.run.called.keys()
+            inside = functions - run.called.keys()
             if not inside:
                 continue
-            self.run.trace = Trace(f"{file.path} ({getattr(statement, 'name', '')})")
-            self.run.spent = 0
-            self.run.frame, self.run.dead, self.run.active = frame, False, []
+            run.trace = Trace(f"{file.path} ({getattr(statement, 'name', '')})")
+            run.spent = 0
+            run.frame, run.dead, run.active = frame, False, []
             frame.loops, frame.statement = [], None
             self._guard(lambda s=statement, w=inside: self._run_wanted(frame, s, w))  # type: ignore[misc]
-            traces[statement] = self.run.trace
-            left -= self.run.spent
+            traces[statement] = run.trace
+            left -= run.spent
             if left < 0:
                 line = getattr(statement, "lineno", 0)
-                self.run.trace.notes.append(f"{file.path}:{line}: the budget of this file's functions ended here")
+                run.trace.notes.append(f"{file.path}:{line}: the budget of this file's functions ended here")
                 break
         return [traces[statement] for statement in file.tree.body if statement in traces]
 
@@ -143,6 +144,7 @@ class Machine(Statements):
                 self.run.show_module(value, node, "module")
 
     def _run_root(self, function: Function, receiver: Value | None, at: ast.AST, turns: int = 2) -> None:
+        run = self.run
         definition = function.definition
         evidence = function.file.once(_module_names, definition)
         spec = definition.args
@@ -150,29 +152,29 @@ class Machine(Statements):
         skip = 1 if receiver is not None and function.kind is not FunctionKind.STATIC_METHOD else 0
         if function.kind is FunctionKind.CLASS_METHOD and function.cls is not None:
             receiver = Class(function.cls)
-        assert self.run.frame is not None
-        outer = self.run.frame
+        assert run.frame is not None
+        outer = run.frame
         for turn in range(turns):
             args = Arguments()
             for name in names[skip:]:
                 value = self.argument(name)
                 if name in evidence:
-                    self.run.show_module(value, definition, "module")
+                    run.show_module(value, definition, "module")
                 args.keywords[name] = value
             for arg in spec.kwonlyargs:
                 args.keywords[arg.arg] = self.argument(arg.arg)
-            self.run.frame = outer
+            run.frame = outer
             # arguments are unknown, but an argument with a default is most often not given
             outer.loops.append((at, turn))
             try:
-                self.run.entering_root = True
+                run.entering_root = True
                 result = self.call_function(function, args, definition, receiver=receiver)
             finally:
                 outer.loops.pop()
             # what it raises ends this run of it, and not the next one
             self.raises_here = False
-            self.run.escape_all([result], Escape.RETURNED_TO_CALLER)
-            self.run.dead = False
+            run.escape_all([result], Escape.RETURNED_TO_CALLER)
+            run.dead = False
 
 
 def _callers_first(file: ParsedFile, wanted: set[ast.AST]) -> list[tuple[ast.stmt, set[ast.AST]]]:

@@ -210,7 +210,8 @@ class MethodCalls(Standard):
 
     def _inherited_method(self, receiver: Instance, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of an object that its class has of a base that cannot be seen, if at all."""
-        results = self.run.run_callbacks(args, at)
+        run = self.run
+        results = run.run_callbacks(args, at)
         if name in ("start", "run") and receiver.cls.derives(_THREADS):
             body = self.class_member(receiver.cls, "run", at)
             return self.call_value(Method(receiver, body, "run"), args, at) if isinstance(body, Function) else NONE
@@ -218,12 +219,12 @@ class MethodCalls(Standard):
             return self._of_distribution(path, receiver, name, args, at)
         if receiver.cls.family.startswith("external"):
             for value in args.all():
-                self.run.escape(value, Escape.BASE_METHOD)
-            return self.run.unseen_call(self.run.opaque(at, name, [*args.all(), receiver, *results]), name)
+                run.escape(value, Escape.BASE_METHOD)
+            return run.unseen_call(run.opaque(at, name, [*args.all(), receiver, *results]), name)
         found = self.get_attribute(receiver, name, at)
-        if not isinstance(found, Method) and self.run.nodes_of(found):
+        if not isinstance(found, Method) and run.nodes_of(found):
             return self.call_value(found, args, at)
-        return self.run.opaque(at, name, [*args.all(), receiver, *results])
+        return run.opaque(at, name, [*args.all(), receiver, *results])
 
     def _of_distribution(self, path: str, receiver: Instance, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method that an object has of torch's distribution ``path``."""
@@ -257,11 +258,12 @@ class MethodCalls(Standard):
 
     def _call_bound(self, method: Function, receiver: Value, args: Arguments, at: ast.AST) -> Value:
         """Enter a method of an object: a forward, if that is a module and none is being run."""
-        first, grad, known = self.run.clock + 1, self.run.s.grad, len(self.run.trace.frames)
+        run = self.run
+        first, grad, known = run.clock + 1, run.s.grad, len(run.trace.frames)
         result = self.call_function(method, args, at, receiver=receiver)
-        if isinstance(receiver, Instance) and receiver.cls.is_module and not self.run.frame.inside_module:
-            entered = self.run.trace.frames[known : known + 1]
-            returned = self.run.nodes_of(result) or any(isinstance(o, Unseen) for o in self.run.shadow_of([result]))
+        if isinstance(receiver, Instance) and receiver.cls.is_module and not run.frame.inside_module:
+            entered = run.trace.frames[known : known + 1]
+            returned = run.nodes_of(result) or any(isinstance(o, Unseen) for o in run.shadow_of([result]))
             out = returned or not entered or entered[0].left or entered[0].held
             name = getattr(method.definition, "name", "")
             self.torch.forwarded(at, receiver, first, grad, name, args, None if out else method)
@@ -344,31 +346,33 @@ class MethodCalls(Standard):
 
     def set_directly(self, target: Value, name: Value, value: Value, at: ast.AST) -> None:
         """``object.__setattr__(target, name, value)``."""
+        run = self.run
         known = name.value if isinstance(name, Const) and isinstance(name.value, str) else ANY
         if isinstance(target, Instance) and not target.cls.is_module:
-            old = self.run.s.get((target.oid, known)) if known == ANY else None
-            self.run.s.set((target.oid, known), self.run.join(old, value) if isinstance(old, Value) else value)
-            self.run.rebound[target.oid, known] = self.run.rebound.get((target.oid, known), 0) + 1
-            self.run.attributes.setdefault(target.oid, {})[known] = None
+            old = run.s.get((target.oid, known)) if known == ANY else None
+            run.s.set((target.oid, known), run.join(old, value) if isinstance(old, Value) else value)
+            run.rebound[target.oid, known] = run.rebound.get((target.oid, known), 0) + 1
+            run.attributes.setdefault(target.oid, {})[known] = None
             if known == ANY:
-                self.run.named_as.setdefault(target.oid, []).append(TEXT)
-            self.run.stored(value, Carrier(CarrierKind.ATTRIBUTE, target.oid, known), at)
+                run.named_as.setdefault(target.oid, []).append(TEXT)
+            run.stored(value, Carrier(CarrierKind.ATTRIBUTE, target.oid, known), at)
         else:
             self.set_attribute(target, known, value, at)
 
     def _apply_function(self, info: ClassInfo, args: Arguments, at: ast.AST) -> Value:
         """``autograd.Function.apply``: its backward is a derivative unless more is seen in it."""
-        nodes = [n for v in args.all() for n in self.run.nodes_of(v)]
-        self.run.mark(Marked.CUSTOM_FUNCTION, at, nodes)
+        run = self.run
+        nodes = [n for v in args.all() for n in run.nodes_of(v)]
+        run.mark(Marked.CUSTOM_FUNCTION, at, nodes)
         forward = info.find("forward")
         if isinstance(forward, Function) and forward.file.once(_asks_for_gradients, forward.definition):
-            self.run.mark(Marked.REQUIRES_GRAD_READ, at, nodes)
+            run.mark(Marked.REQUIRES_GRAD_READ, at, nodes)
         backward = info.find("backward")
         seen = backward.definition if isinstance(backward, Function) else None
         if seen is None or isinstance(seen, ast.Lambda) or not is_linear(seen):
-            self.run.mark(Marked.OWN_BACKWARD, at, nodes)
-        made = self.run.unknown(info.name, self.run.node(at, NodeKind.OP, nodes, label="custom-function"))
-        made.shadow = self.run.shadow_of(args.all())
+            run.mark(Marked.OWN_BACKWARD, at, nodes)
+        made = run.unknown(info.name, run.node(at, NodeKind.OP, nodes, label="custom-function"))
+        made.shadow = run.shadow_of(args.all())
         return made
 
 

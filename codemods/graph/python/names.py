@@ -69,7 +69,8 @@ class Names(Loading):
 
     def store_name(self, name: str, value: Value, at: ast.AST) -> None:
         """Bind a variable of the running frame."""
-        frame = self.run.frame
+        run = self.run
+        frame = run.frame
         if frame.scopes and (scope := next(frame.owners(name))) != frame.fid:
             key = (scope, name)
             kind = CarrierKind.LOCAL
@@ -78,18 +79,18 @@ class Names(Loading):
             kind = CarrierKind.GLOBAL
         elif name in frame.nonlocals:
             fid = frame.function.closure
-            while fid and self.run.s.peek((fid, name)) is None:
-                fid = self.run.closures.get(fid, 0)
+            while fid and run.s.peek((fid, name)) is None:
+                fid = run.closures.get(fid, 0)
             key = (fid or frame.fid, name)
             kind = CarrierKind.LOCAL
         else:
             key = (frame.fid, name)
             kind = CarrierKind.LOCAL
             frame.names.add(name)
-        self.run.s.set(key, value)
-        self.run.rebound[key] = self.run.rebound.get(key, 0) + 1
+        run.s.set(key, value)
+        run.rebound[key] = run.rebound.get(key, 0) + 1
         if may_carry(value):
-            self.run.stored(value, Carrier(kind, key[0], name), at)
+            run.stored(value, Carrier(kind, key[0], name), at)
 
     # imports
 

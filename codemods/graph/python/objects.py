@@ -176,21 +176,22 @@ class Objects(Names):
 
     def _parts_by_name(self, receiver: Instance | Module) -> Value:
         """The dict of the modules in a module."""
+        run = self.run
         if isinstance(receiver, Module) and receiver.name not in MODULE_CONTAINERS:
             return Method(receiver, None, "_modules")
-        made = self.run.new_mapping()
+        made = run.new_mapping()
         seen: set[int] = set()
-        named = {name: self.run.s.get((receiver.oid, name)) for name in self.run.attributes.get(receiver.oid, ())}
+        named = {name: run.s.get((receiver.oid, name)) for name in run.attributes.get(receiver.oid, ())}
         for name, part in named.items():
-            if isinstance(part, Value) and name != ANY and all(map(self.run.is_module, self.run.options(part))):
+            if isinstance(part, Value) and name != ANY and all(map(run.is_module, run.options(part))):
                 seen.add(id(part))
                 self.torch.put_item(made, Const(name), part)
-        for place, part in enumerate(self.run.s.get((receiver.oid, ITEMS)) or ()):
+        for place, part in enumerate(run.s.get((receiver.oid, ITEMS)) or ()):
             if id(part) not in seen:
                 self.torch.put_item(made, Const(str(place)), part)
-        more = [v for v in (self.run.s.get((receiver.oid, cell)) for cell in (ANY, REST)) if isinstance(v, Value)]
+        more = [v for v in (run.s.get((receiver.oid, cell)) for cell in (ANY, REST)) if isinstance(v, Value)]
         if more:
-            self.run.s.set((made.oid, REST), self.run.one_of(more))
+            run.s.set((made.oid, REST), run.one_of(more))
         return made
 
     def _layer_attribute(self, receiver: Instance, leaf: Node, name: str) -> Value | None:

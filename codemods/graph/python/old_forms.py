@@ -25,19 +25,20 @@ class OldForms(Calls):
 
     def note_old_call(self, e: ast.Call, target: Value, method: str) -> None:
         """Record calls that today's PyTorch wants in another form; ``method`` is empty where ``target`` is called."""
+        run = self.run
         if isinstance(target, Library):
             path = canonical(f"{target.path}.{method}" if method else target.path)
             head, _, last = path.rpartition(".")
             if path in RENAMED_CALLS or path in REMOVED_CALLS:
-                self.run.trace.old.append(OldForm(OldKind.CALL, self.run.place(e), e.func, Library(path)))
+                run.trace.old.append(OldForm(OldKind.CALL, run.place(e), e.func, Library(path)))
             elif head in ("torch.nn", "torch.nn.functional") and (
                 last in SIZE_AVERAGE_AT or any(k.arg in ("size_average", "reduce") for k in e.keywords)
             ):
-                self.run.trace.old.append(OldForm(OldKind.LOSS, self.run.place(e), e.func, Library(path)))
+                run.trace.old.append(OldForm(OldKind.LOSS, run.place(e), e.func, Library(path)))
             elif head == "torch.optim.lr_scheduler" and any(k.arg == "verbose" for k in e.keywords):
-                self.run.trace.old.append(OldForm(OldKind.VERBOSE, self.run.place(e), e.func, Library(path)))
+                run.trace.old.append(OldForm(OldKind.VERBOSE, run.place(e), e.func, Library(path)))
         elif method in OLD_METHODS and not isinstance(target, (Instance, Class, TreeModule)):
-            self.run.trace.old.append(OldForm(OldKind.METHOD, self.run.place(e), e.func, target))
+            run.trace.old.append(OldForm(OldKind.METHOD, run.place(e), e.func, target))
 
     def note_old_base(self, base: ast.expr, value: Value) -> None:
         """Record a class that is derived from one which has another name today."""

@@ -87,10 +87,11 @@ class Operators(OldForms):
     # arithmetic
 
     def _eval_UnaryOp(self, e: ast.UnaryOp) -> Value:
+        run = self.run
         value = self.evaluate(e.operand)
         if isinstance(e.op, ast.Not):
-            self.run.use(value, UseKind.TRUTH, e)
-            truth = self.run.truth(value)
+            run.use(value, UseKind.TRUTH, e)
+            truth = run.truth(value)
             return NUMBER if truth is None else Const(not truth)
         if isinstance(value, Const) and isinstance(value.value, (int, float)):
             if isinstance(e.op, ast.USub):
@@ -102,18 +103,18 @@ class Operators(OldForms):
             member = value.cls.find(f"__{_METHODS[type(e.op).__name__]}__")
             if isinstance(member, Function):
                 return self.call_function(member, Arguments(), e, receiver=value)
-            return self.run.taken(e, value)
+            return run.taken(e, value)
         if isinstance(e.op, ast.Invert):
             return INDEX
-        if self.run.nodes_of(value):
-            dimensionless = self.run.is_dimensionless(value)
-            return self.run.tensor_op(
-                e, "neg", [value], saves=False, scalar=self.run.is_scalar(value), dimensionless=dimensionless
+        if run.nodes_of(value):
+            dimensionless = run.is_dimensionless(value)
+            return run.tensor_op(
+                e, "neg", [value], saves=False, scalar=run.is_scalar(value), dimensionless=dimensionless
             )
         if isinstance(value, Tensor):
             return value
-        made = self.run.unknown("neg")
-        made.shadow = self.run.shadow_of([value])
+        made = run.unknown("neg")
+        made.shadow = run.shadow_of([value])
         return made
 
     def _eval_BinOp(self, e: ast.BinOp) -> Value:
@@ -149,11 +150,12 @@ class Operators(OldForms):
 
     def binary(self, name: str, left: Value, right: Value, at: ast.AST) -> Value:
         """An arithmetic operation."""
+        run = self.run
         if name == "Mod" and (
             (isinstance(left, Const) and isinstance(left.value, str))
             or (isinstance(left, Plain) and left.kind is PlainKind.TEXT)
         ):
-            self.run.use(right, UseKind.FORMAT, at)
+            run.use(right, UseKind.FORMAT, at)
             return formatted(left, "%", [right])
         if isinstance(left, (Sequence, Tuple, Parameters)):
             found = self._of_sequences(name, left, right)
@@ -170,26 +172,26 @@ class Operators(OldForms):
                 return found
         if isinstance(left, _CONTAINERS) or isinstance(right, _CONTAINERS):
             return self._of_containers(name, left, right, at)
-        if self.run.nodes_of(left) or self.run.nodes_of(right) or self.run.held_in([left, right]):
-            scalar = self.run.is_scalar(left) and self.run.is_scalar(right) and name != "MatMult"
+        if run.nodes_of(left) or run.nodes_of(right) or run.held_in([left, right]):
+            scalar = run.is_scalar(left) and run.is_scalar(right) and name != "MatMult"
             # a product with a number saves that number: a second backward raises (ran)
             saves = name not in SUMS and name != "Mod"
             label = name if not isinstance(right, plain) or isinstance(left, plain) else f"{name}:number"
-            if name == "Div" and not (self.run.nodes_of(left) or self.run.held_in([left])):
+            if name == "Div" and not (run.nodes_of(left) or run.held_in([left])):
                 label = "Div:by"
-            dimensionless = self.run.is_dimensionless(left) and self.run.is_dimensionless(right)
-            return self.run.tensor_op(at, label, [left, right], saves=saves, scalar=scalar, dimensionless=dimensionless)
+            dimensionless = run.is_dimensionless(left) and run.is_dimensionless(right)
+            return run.tensor_op(at, label, [left, right], saves=saves, scalar=scalar, dimensionless=dimensionless)
         if isinstance(left, Tensor) or isinstance(right, Tensor):
-            scalar = self.run.is_scalar(left) and self.run.is_scalar(right) and name != "MatMult"
-            return Tensor(None, scalar, shadow=self.run.shadow_of_new([left, right]))
+            scalar = run.is_scalar(left) and run.is_scalar(right) and name != "MatMult"
+            return Tensor(None, scalar, shadow=run.shadow_of_new([left, right]))
         if isinstance(left, Plain) and left.kind is PlainKind.ARRAY and isinstance(right, (Const, Plain)):
             return ARRAY
         if name == "Add" and Unknown in (left.__class__, right.__class__) and (is_text(left) or is_text(right)):
             # no number and no tensor takes a text
             return Plain(PlainKind.TEXT, begin_of(left), end_of(right))
         data = all(v.data if isinstance(v, Unknown) else True for v in (left, right))
-        made = self.run.unknown(name, data=data)
-        made.shadow = self.run.shadow_of([left, right])
+        made = run.unknown(name, data=data)
+        made.shadow = run.shadow_of([left, right])
         return made
 
     def _of_containers(self, name: str, left: Value, right: Value, at: ast.AST) -> Value:
@@ -210,31 +212,30 @@ class Operators(OldForms):
 
     def _of_sequences(self, name: str, left: Sequence | Tuple | Parameters, right: Value) -> Value | None:
         """``left + right`` or ``left * right`` of lists, ``left | right`` of sets; None of other operations."""
+        run = self.run
         if isinstance(left, Tuple) and isinstance(right, Tuple) and name == "Add":
             return Tuple((*left.items, *right.items))
         if isinstance(left, (Sequence, Tuple)) and isinstance(right, (Sequence, Tuple)) and name == "Add":
-            (first, many), (second, more) = self.run.apart(left), self.run.apart(right)
+            (first, many), (second, more) = run.apart(left), run.apart(right)
             every = [*first, *second]
-            return self.counted_as(
-                self.run.new_sequence(every[:16], self.run.one_of([*every[16:], *many, *more])), left, right
-            )
+            return self.counted_as(run.new_sequence(every[:16], run.one_of([*every[16:], *many, *more])), left, right)
         if not isinstance(left, Tuple) and isinstance(right, (Sequence, Parameters)) and name == "Add":
             # list(a.parameters()) + list(b.parameters())
-            parts = [[v] if isinstance(v, Parameters) else self.run.elements(v) for v in (left, right)]
-            return self.run.new_sequence([v for part in parts for v in part])
+            parts = [[v] if isinstance(v, Parameters) else run.elements(v) for v in (left, right)]
+            return run.new_sequence([v for part in parts for v in part])
         if isinstance(left, (Sequence, Tuple)) and name == "Mult":
-            items, several = self.run.apart(left)
+            items, several = run.apart(left)
             times = right.value if isinstance(right, Const) and isinstance(right.value, int) else 2
             if isinstance(left, Tuple) and not several and 0 <= times * len(items) <= MAX_TIMES:
                 return Tuple(tuple(items) * times)
             every = [*items, *items] if isinstance(left, Sequence) else items
-            made = self.run.new_sequence(every, self.run.one_of(several))
-            self.run.repeated.add(made.oid)
+            made = run.new_sequence(every, run.one_of(several))
+            run.repeated.add(made.oid)
             return self.counted_as(made, left)
         if isinstance(left, Sequence) and isinstance(right, Sequence):
             # sets
-            return self.run.new_sequence(
-                [], rest=self.run.one_of([*self.run.elements(left), *self.run.elements(right)]), kind=SequenceKind.SET
+            return run.new_sequence(
+                [], rest=run.one_of([*run.elements(left), *run.elements(right)]), kind=SequenceKind.SET
             )
         return None
 
@@ -269,6 +270,7 @@ class Operators(OldForms):
     # comparisons
 
     def _eval_Compare(self, e: ast.Compare) -> Value:
+        run = self.run
         left = self.evaluate(e.left)
         result: Value = NUMBER
         for op, comparator in zip(e.ops, e.comparators, strict=True):
@@ -276,12 +278,12 @@ class Operators(OldForms):
             for asked, kind in ((left, right), (right, left)):
                 is_type = isinstance(asked, Unknown) and asked.path == "builtins.type"
                 if is_type and isinstance(kind, Library) and canonical(kind.path) == "torch.autograd.Variable":
-                    self.run.trace.old.append(OldForm(OldKind.TYPE_IS_VARIABLE, self.run.place(e), e, kind))
+                    run.trace.old.append(OldForm(OldKind.TYPE_IS_VARIABLE, run.place(e), e, kind))
             if isinstance(op, (ast.Is, ast.IsNot)):
-                if self.run.nodes_of(left) and self.run.nodes_of(right):
+                if run.nodes_of(left) and run.nodes_of(right):
                     # what is detached, or a number, is another object
-                    self.run.use(left, UseKind.HISTORY_READ, e, "is")
-                    self.run.use(right, UseKind.HISTORY_READ, e, "is")
+                    run.use(left, UseKind.HISTORY_READ, e, "is")
+                    run.use(right, UseKind.HISTORY_READ, e, "is")
                 result = self._is(left, right, negated=isinstance(op, ast.IsNot))
             elif isinstance(op, (ast.In, ast.NotIn)):
                 result = self._contains(left, right, negated=isinstance(op, ast.NotIn))
@@ -372,23 +374,24 @@ class Operators(OldForms):
         return result
 
     def _eval_IfExp(self, e: ast.IfExp) -> Value:
+        run = self.run
         test = self.evaluate(e.test)
-        self.run.use(test, UseKind.TRUTH, e)
-        truth = self.run.truth(test)
+        run.use(test, UseKind.TRUTH, e)
+        truth = run.truth(test)
         if truth is not None:
             return self.evaluate(e.body if truth else e.orelse)
-        base = self.run.s
-        self.run.s = base.fork(self.run.clock)
+        base = run.s
+        run.s = base.fork(run.clock)
         first = self.evaluate(e.body)
-        after_first = self.run.s
+        after_first = run.s
         first_raises, self.raises_here = self.raises_here, False
-        self.run.s = base.fork(self.run.clock)
+        run.s = base.fork(run.clock)
         second = self.evaluate(e.orelse)
-        after_second = self.run.s
+        after_second = run.s
         # where one way raises, the other one goes on
         self.raises_here = self.raises_here and first_raises
-        self.run.meet([after_first, after_second], base)
-        return self.run.join(first, second)
+        run.meet([after_first, after_second], base)
+        return run.join(first, second)
 
 
 def _same_type(left: Value, right: Value) -> bool | None:

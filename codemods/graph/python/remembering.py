@@ -93,31 +93,32 @@ class Remembering(Frames):
 
     def recall(self, asked: Asked, args: Arguments, at: ast.AST) -> Value | None:
         """What the call gave before, made of these arguments; None where nothing is remembered that still holds."""
-        memo = self.run.memos.get(asked.key)
+        run = self.run
+        memo = run.memos.get(asked.key)
         if memo is None:
             return None
-        peek = self.run.s.peek
+        peek = run.s.peek
         if any(peek(cell) is not value for cell, value in memo.reads.items()):
             return None
-        if self.run.s.reads is not None:
+        if run.s.reads is not None:
             for cell, value in memo.reads.items():
-                self.run.s.reads.setdefault(cell, value)
+                run.s.reads.setdefault(cell, value)
         for container in asked.containers:
-            for held in self.run.elements(container):
-                self.run.read(held, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
+            for held in run.elements(container):
+                run.read(held, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
         self._note_again(memo, asked, args, at)
         made: list[Node | None] = []
         nodes: dict[Node, Node] = {}
-        shadow = self.run.shadow_of(args.all())
+        shadow = run.shadow_of(args.all())
         aliased = [tensor for tensor in tensors_in([*args.all(), *self._elements_of(asked)]) if tensor.aliases]
         for step in memo.steps:
             parents = [p if isinstance(p, Node) else made[p] if p >= 0 else asked.nodes[-1 - p] for p in step.parents]
-            node = self.run.once_more(step, [p for p in parents if p is not None], at)
+            node = run.once_more(step, [p for p in parents if p is not None], at)
             made.append(node)
             if node is not None:
                 node.shadow = shadow
                 if aliased and node.saves:
-                    self.run.drawn(aliased, node)
+                    run.drawn(aliased, node)
                 if step.result is not None:
                     nodes[step.result] = node
         if any(node not in nodes and not node.leaf for node in nodes_in(memo.result)):
@@ -136,16 +137,17 @@ class Remembering(Frames):
 
     def run_and_remember(self, asked: Asked, args: Arguments, frame: Frame, definition: ast.AST) -> Value:
         """Run the body of a function, and remember what it gave where that follows from what it read."""
+        run = self.run
         before = self._before(asked)
-        outer_reads = self.run.s.reads
+        outer_reads = run.s.reads
         reads: dict[Key, Any] = {}
-        self.run.s.reads = reads
+        run.s.reads = reads
         result = self.run_body(frame, definition)
-        self.run.s.reads = outer_reads
+        run.s.reads = outer_reads
         if outer_reads is not None:
             for cell, value in reads.items():
                 outer_reads.setdefault(cell, value)
-        if self.raises_here or self.run.s.grad is not frame.grad or not simple(result):
+        if self.raises_here or run.s.grad is not frame.grad or not simple(result):
             return result
         if self._left_something(before, asked, frame.fid, reads) or self._made_unseen(args, result):
             return result
@@ -156,19 +158,19 @@ class Remembering(Frames):
         if self._is_of_before(result, asked, [*args.all(), *_flat(kept.values())]):
             return result
         # what a result was cut off from was computed, too, and so was what code did something with
-        cut = [o for o in self.run.shadow_of([result]) if isinstance(o, Node) and o.birth >= before.clock]
-        used = [node for node in self.run.trace.nodes[before.nodes :] if node.uses or node.escapes]
-        steps = graph_of([*nodes_in(result), *cut, *used], before.clock, asked.nodes, self.run.trace.unpacked)
+        cut = [o for o in run.shadow_of([result]) if isinstance(o, Node) and o.birth >= before.clock]
+        used = [node for node in run.trace.nodes[before.nodes :] if node.uses or node.escapes]
+        steps = graph_of([*nodes_in(result), *cut, *used], before.clock, asked.nodes, run.trace.unpacked)
         if steps is not None:
             noted = tuple(
                 (tuple(node.uses[uses:]), tuple(node.escapes[escapes:]))
                 for node, (uses, escapes) in zip(asked.nodes, before.at_arguments, strict=True)
             )
-            handings = self.run.trace.handings[before.counts[4] :]
+            handings = run.trace.handings[before.counts[4] :]
             given = [value for handing in handings for value in handing.given]
             things = tuple(value for value in given if 0 < getattr(value, "oid", 0) < frame.fid)
             handed = (things, any(handing.models for handing in handings)) if handings else None
-            self.run.memos[asked.key] = Memo(kept, result, steps, noted, handed)
+            run.memos[asked.key] = Memo(kept, result, steps, noted, handed)
         return result
 
     def _before(self, asked: Asked) -> _Before:

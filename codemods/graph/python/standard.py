@@ -177,32 +177,33 @@ class Standard(Unknowns):
     # containers
 
     def _collection(self, name: str, args: Arguments, at: ast.AST) -> Value | None:
+        run = self.run
         given = args.positional
         if name == "namedtuple":
             return self._record(args)
         if name == "deque":
             filled = self.builtin("list", Arguments(args.call, given[:1]), at)
-            items, several = self.run.apart(filled) if isinstance(filled, (Sequence, Tuple)) else ([], [])
+            items, several = run.apart(filled) if isinstance(filled, (Sequence, Tuple)) else ([], [])
             if not items and given and not isinstance(filled, Sequence):
                 items = self.iterate(given[0], at)
-            queue = self.run.new_sequence(items[:16], self.run.one_of([*items[16:], *several]), kind=SequenceKind.DEQUE)
+            queue = run.new_sequence(items[:16], run.one_of([*items[16:], *several]), kind=SequenceKind.DEQUE)
             limit = args.keywords.get("maxlen", given[1] if len(given) > 1 else NONE)
-            return self.counted_as(queue if self.run.is_none(limit) else replace(queue, bounded=True), filled)
+            return self.counted_as(queue if run.is_none(limit) else replace(queue, bounded=True), filled)
         if name in ("OrderedDict", "UserDict"):
             return self.make_mapping(args, at)
         if name == "Counter":
             counter = self.make_mapping(args, at)
-            self.run.s.set((counter.oid, COUNTS), TRUE)
+            run.s.set((counter.oid, COUNTS), TRUE)
             return counter
         if name == "UserList":
             return self.builtin("list", args, at)
         if name == "defaultdict":
             made = self.make_mapping(Arguments(args.call, given[1:], args.keywords, args.more), at)
             if given:
-                self.run.s.set((made.oid, "factory"), given[0])
+                run.s.set((made.oid, "factory"), given[0])
             return made
         if name == "ChainMap" and given:
-            joined = self.run.one_of(list(given))
+            joined = run.one_of(list(given))
             # what is written goes to the first
             return joined if isinstance(joined, Mapping) or len(given) == 1 else self._chained(given, at)
         return None
@@ -246,28 +247,29 @@ class Standard(Unknowns):
         return None
 
     def _iterator(self, name: str, args: Arguments, at: ast.AST) -> Value | None:
+        run = self.run
         given = args.positional
         if name in ("chain", "cycle", "islice", "repeat", "tee") and any(isinstance(v, Parameters) for v in given):
-            return self.run.new_sequence(list(given))
+            return run.new_sequence(list(given))
         if name == "repeat":
-            return self.run.new_sequence([], rest=given[0])
+            return run.new_sequence([], rest=given[0])
         if name == "tee":
             inner = self.builtin("list", Arguments(args.call, given[:1]), at)
             # each of them is read by itself, so that neighbours meet
-            items, several = self.run.apart(inner) if isinstance(inner, Sequence) else ([], [inner])
-            rest = self.run.one_of([*items, *several])
-            return Tuple(tuple(self.run.new_sequence([], rest=rest, kind=SequenceKind.TURNS) for _ in range(2)))
+            items, several = run.apart(inner) if isinstance(inner, Sequence) else ([], [inner])
+            rest = run.one_of([*items, *several])
+            return Tuple(tuple(run.new_sequence([], rest=rest, kind=SequenceKind.TURNS) for _ in range(2)))
         if name in ("starmap", "accumulate") and (name == "starmap" or len(given) > 1 or "func" in args.keywords):
             return self._applied(name, args, at)
         if name == "chain":
             turns = [v for value in given for v in self.flat_or_turns(value, at)]
-            more = [v for value in args.more for outer in self.flat_or_turns(value, at) for v in self.run.flat(outer)]
-            return self.run.new_sequence([], rest=self.run.one_of([*turns, *more]))
+            more = [v for value in args.more for outer in self.flat_or_turns(value, at) for v in run.flat(outer)]
+            return run.new_sequence([], rest=run.one_of([*turns, *more]))
         if name == "from_iterable":
             turns = [v for outer in self.flat_or_turns(given[0], at) for v in self.flat_or_turns(outer, at)]
-            return self.run.new_sequence([], rest=self.run.one_of(turns))
+            return run.new_sequence([], rest=run.one_of(turns))
         if name in ("cycle", "islice"):
-            return self.run.new_sequence([], rest=self.run.one_of(self.flat_or_turns(given[0], at)))
+            return run.new_sequence([], rest=run.one_of(self.flat_or_turns(given[0], at)))
         return None
 
     def flat_or_turns(self, value: Value, at: ast.AST) -> list[Value]:
@@ -277,44 +279,46 @@ class Standard(Unknowns):
 
     def _applied(self, name: str, args: Arguments, at: ast.AST) -> Value:
         """What ``starmap`` or ``accumulate`` makes by a function."""
+        run = self.run
         given = args.positional
         if name == "starmap":
             function, rows = given[0], self.iterate(given[1], at) if len(given) > 1 else []
             made = [
                 self.call_value(
                     function,
-                    Arguments(args.call, self.run.elements(row), {}, [] if self.run.elements(row) else [row]),
+                    Arguments(args.call, run.elements(row), {}, [] if run.elements(row) else [row]),
                     at,
                 )
                 for row in rows
             ]
-            return self.run.new_sequence([], rest=self.run.one_of(made))
+            return run.new_sequence([], rest=run.one_of(made))
         added = given[1] if len(given) > 1 else args.keywords["func"]
         begin = args.keywords.get("initial")
         values = [*([] if begin is None else [begin]), *self.iterate(given[0], at)]
         total = values[0] if values else NUMBER
         for value in values[1:]:
-            total = self.run.join(total, self.call_value(added, Arguments(args.call, [total, value]), at))
-        return self.run.new_sequence([], rest=total)
+            total = run.join(total, self.call_value(added, Arguments(args.call, [total, value]), at))
+        return run.new_sequence([], rest=total)
 
     # copies
 
     def copied(self, value: Value, changes: dict[str, Value] | None = None, *, at: ast.AST | None = None) -> Value:
         """A copy of a container or an object, with what it holds; other values are their own copies."""
+        run = self.run
         if isinstance(value, Sequence):
-            items = list(self.run.s.get((value.oid, ITEMS)) or ())
-            return self.run.new_sequence(items, self.run.s.get((value.oid, REST)), kind=value.kind)
+            items = list(run.s.get((value.oid, ITEMS)) or ())
+            return run.new_sequence(items, run.s.get((value.oid, REST)), kind=value.kind)
         if isinstance(value, Mapping):
             return self.mapping_view(value, "copy")
         if not isinstance(value, Instance) or value.cls.is_module:
             return value
         made = self.new_object(value.cls)
-        for name in (*self.run.attributes.get(value.oid, ()), BACKING, ANY):
-            held = self.run.s.get((value.oid, name))
+        for name in (*run.attributes.get(value.oid, ()), BACKING, ANY):
+            held = run.s.get((value.oid, name))
             if isinstance(held, Value):
-                self.run.s.set((made.oid, name), self.copied(held) if name == BACKING else held)
+                run.s.set((made.oid, name), self.copied(held) if name == BACKING else held)
                 if name != BACKING:
-                    self.run.attributes[made.oid][name] = None
+                    run.attributes[made.oid][name] = None
         for name, held in (changes or {}).items():
             self.set_attribute(made, name, held, at if at is not None else ast.Pass())
         return made

@@ -35,25 +35,26 @@ class Statements(Loops):
     """The method for each kind of statement, by its class."""
 
     def execute(self, statements: list[ast.stmt]) -> None:
+        run = self.run
         for statement in statements:
-            if self.run.dead:
+            if run.dead:
                 return
-            self.run.spent += 1
-            if self.run.spent > self.run.budget:
+            run.spent += 1
+            if run.spent > run.budget:
                 raise BudgetEnded
-            frame = self.run.frame
+            frame = run.frame
             outer_statement = frame.statement
             frame.statement = statement
-            first = self.run.clock + 1
+            first = run.clock + 1
             method = self.executors.get(statement.__class__)
             if method is not None:
                 method(self, statement)
             if self.raises_here:
                 self.raises_here = False
-                self.run.dead = True
-                self.raises.append(self.run.s)
+                run.dead = True
+                self.raises.append(run.s)
             if not frame.inside_module:
-                self.run.trace.ran.append(Ran(statement, frame, tuple(frame.loops), first, self.run.clock + 1))
+                run.trace.ran.append(Ran(statement, frame, tuple(frame.loops), first, run.clock + 1))
             frame.statement = outer_statement
 
     # simple statements
@@ -71,16 +72,17 @@ class Statements(Loops):
         self.run.dead = True
 
     def _do_Raise(self, s: ast.Raise) -> None:
-        raised = self.evaluate(s.exc) if s.exc is not None else self.run.frame.caught
-        cause = self.evaluate(s.cause) if s.cause is not None else self.run.frame.caught
+        run = self.run
+        raised = self.evaluate(s.exc) if s.exc is not None else run.frame.caught
+        cause = self.evaluate(s.cause) if s.cause is not None else run.frame.caught
         if raised is not None:
             if cause is not None and cause is not raised and isinstance(raised, (Instance, Unknown)):
                 for name in ("__cause__", "__context__"):
                     self.set_attribute(raised, name, cause, s)
-            self.run.thrown.append(raised)
-            self.run.escape_all([raised], Escape.RAISED)
-        self.raises.append(self.run.s)
-        self.run.dead = True
+            run.thrown.append(raised)
+            run.escape_all([raised], Escape.RAISED)
+        self.raises.append(run.s)
+        run.dead = True
 
     def _do_Assert(self, s: ast.Assert) -> None:
         self.run.use(self.evaluate(s.test), UseKind.TRUTH, s)
@@ -106,34 +108,35 @@ class Statements(Loops):
     # with and try
 
     def _do_With(self, s: ast.With) -> None:
-        saved = self.run.s.grad
+        run = self.run
+        saved = run.s.grad
         exits: list[Callable[[], None]] = []
         leaving = (self.breaks, self.continues, self.raises)
         before = [len(states) for states in leaving]
         returned = len(self.returns)
-        entered, catching = self.run.clock, self.run.catching
+        entered, catching = run.clock, run.catching
         caching = [self._enter(item, exits) for item in s.items]
-        base = self.run.s
+        base = run.s
         ending = any(self._ends_errors(item.context_expr) for item in s.items)
         if ending:
-            self.run.s = base.fork(self.run.clock)
+            run.s = base.fork(run.clock)
         if not self.raises_here:
             self.execute(s.body)
         if ending:
             raised = self.raises[before[2] :]
-            self.run.meet([*([] if self.run.dead else [self.run.s]), *raised], base)
-        self.run.catching = catching
+            run.meet([*([] if run.dead else [run.s]), *raised], base)
+        run.catching = catching
         for leave in reversed(exits):
             leave()
         if caches := set().union(*caching):
-            self.run.trace.caching.append((entered, self.run.tick()))
+            run.trace.caching.append((entered, run.tick()))
             if caches & PARAMETRIZATION_CACHES:
-                self.run.trace.shared_weights.append((entered, self.run.tick()))
+                run.trace.shared_weights.append((entered, run.tick()))
         if not exits:
             return
         # what left through return, break or raise has left the context as well
         if not self.raises_here:
-            self.run.s.grad = saved
+            run.s.grad = saved
         for state, _ in self.returns[returned:]:
             state.grad = saved
         for states, count in zip(leaving, before, strict=True):
@@ -144,27 +147,28 @@ class Statements(Loops):
 
     def _enter(self, item: ast.withitem, exits: list[Callable[[], None]]) -> set[str]:
         """Enter a context and add what leaves it to ``exits``; return the caches of weights that it may be."""
+        run = self.run
         value = self.evaluate(item.context_expr)
         result: Value = value
         if isinstance(value, Join):
             modes = {o.enabled for o in value.options if isinstance(o, GradMode)}
             if modes:
-                before = self.run.s.grad
+                before = run.s.grad
                 others = [o for o in value.options if not isinstance(o, GradMode)]
                 if others:
                     modes.add(before)
-                self.run.s.grad = modes.pop() if len(modes) == 1 else None
-                exits.append(lambda: setattr(self.run.s, "grad", before))
+                run.s.grad = modes.pop() if len(modes) == 1 else None
+                exits.append(lambda: setattr(run.s, "grad", before))
         elif isinstance(value, GradMode):
-            before = value.previous if value.switched else self.run.s.grad
-            self.run.s.grad = value.enabled
-            exits.append(lambda: setattr(self.run.s, "grad", before))
-        elif (method := self.run.closing.get(item.context_expr)) is not None:
+            before = value.previous if value.switched else run.s.grad
+            run.s.grad = value.enabled
+            exits.append(lambda: setattr(run.s, "grad", before))
+        elif (method := run.closing.get(item.context_expr)) is not None:
             exits.append(lambda: self._close(value, method, item.context_expr))
         elif isinstance(value, Instance):
             enter = value.cls.find("__enter__") or value.cls.find("__aenter__")
             leave = value.cls.find("__exit__") or value.cls.find("__aexit__")
-            before = self.run.s.grad
+            before = run.s.grad
             if isinstance(enter, Function):
                 result = self.call_function(enter, Arguments(), item.context_expr, receiver=value)
             if isinstance(leave, Function):
@@ -175,22 +179,22 @@ class Statements(Loops):
                     )[1]
                 )
         elif isinstance(value, Unknown) and value.path in EXIT_STACKS:
-            before = self.run.s.grad
-            exits.append(lambda: setattr(self.run.s, "grad", before))
+            before = run.s.grad
+            exits.append(lambda: setattr(run.s, "grad", before))
         elif isinstance(item.context_expr, ast.Call):
             if self.may_switch(item.context_expr):
-                before = self.run.s.grad
-                self.run.s.grad = None
-                exits.append(lambda: setattr(self.run.s, "grad", before))
+                before = run.s.grad
+                run.s.grad = None
+                exits.append(lambda: setattr(run.s, "grad", before))
             elif isinstance(value, Unknown) and value.path == "apex.amp.scale_loss":
                 # apex.amp.scale_loss(loss, optimizer) as scaled_loss
                 result = value
         if item.optional_vars is not None:
             if isinstance(result, Sequence) and result.kind is SequenceKind.GENERATOR:
-                result = self.run.one_of(self.run.elements(result)) or self.run.unknown("entered")
+                result = run.one_of(run.elements(result)) or run.unknown("entered")
             self.assign(item.optional_vars, result, None)
-        self.run.catching += self._catches(item.context_expr, value)
-        return {o.path for o in self.run.options(value) if isinstance(o, Unknown)} & WEIGHT_CACHES
+        run.catching += self._catches(item.context_expr, value)
+        return {o.path for o in run.options(value) if isinstance(o, Unknown)} & WEIGHT_CACHES
 
     def _close(self, value: Value, method: str, at: ast.AST) -> None:
         self.call_method(value, method, Arguments(), at)
@@ -217,53 +221,54 @@ class Statements(Loops):
         return False
 
     def _do_Try(self, s: ast.Try) -> None:
-        base = self.run.s
-        self.run.s = base.fork(self.run.clock)
-        outer_raises, outer_thrown, caught_before = self.raises, self.run.thrown, self.run.frame.caught
-        self.raises, self.run.thrown = [], []
-        before = self.run.s.fork(self.run.clock)
+        run = self.run
+        base = run.s
+        run.s = base.fork(run.clock)
+        outer_raises, outer_thrown, caught_before = self.raises, run.thrown, run.frame.caught
+        self.raises, run.thrown = [], []
+        before = run.s.fork(run.clock)
         catches = any(map(swallows, s.handlers))
-        self.run.trying += 1
-        self.run.catching += catches
+        run.trying += 1
+        run.catching += catches
         self.execute(s.body)
-        self.run.catching -= catches
-        self.run.trying -= 1
+        run.catching -= catches
+        run.trying -= 1
         ends: list[State] = []
-        if not self.run.dead:
+        if not run.dead:
             self.execute(s.orelse)
-        after = self.run.s
-        completed = not self.run.dead
+        after = run.s
+        completed = not run.dead
         if completed:
-            ends.append(self.run.s)
-        thrown, values = self.raises, self.run.thrown
-        self.raises, self.run.thrown = outer_raises, outer_thrown
+            ends.append(run.s)
+        thrown, values = self.raises, run.thrown
+        self.raises, run.thrown = outer_raises, outer_thrown
         for handler in s.handlers:
-            self.run.frame.caught = self.run.one_of([*values, self.run.lost("exception")])
+            run.frame.caught = run.one_of([*values, run.lost("exception")])
             # an exception may come at any point of the body: at its begin, or with all its effects
-            begin = before.fork(self.run.clock)
+            begin = before.fork(run.clock)
             candidates = [begin, *thrown, *([after] if completed else [])]
             if len(candidates) > 1:
-                self.run.meet(candidates, base)
-            self.run.s = begin
-            self.run.s.log = type(self.run.s.log)(base.log, inf)
-            self.run.s.log.keys |= base.log.keys
-            self.run.dead = False
+                run.meet(candidates, base)
+            run.s = begin
+            run.s.log = type(run.s.log)(base.log, inf)
+            run.s.log.keys |= base.log.keys
+            run.dead = False
             if handler.name:
-                assert self.run.frame.caught is not None
-                self.store_name(handler.name, self.run.frame.caught, handler)
+                assert run.frame.caught is not None
+                self.store_name(handler.name, run.frame.caught, handler)
             self.execute(handler.body)
-            if not self.run.dead:
-                ends.append(self.run.s)
-        self.run.frame.caught = caught_before
+            if not run.dead:
+                ends.append(run.s)
+        run.frame.caught = caught_before
         if not s.handlers:
             self.raises.extend(thrown)
-            self.run.thrown += values
-        self.run.meet(ends, base)
+            run.thrown += values
+        run.meet(ends, base)
         if s.finalbody:
-            was_dead = self.run.dead
-            self.run.dead = False
+            was_dead = run.dead
+            run.dead = False
             self.execute(s.finalbody)
-            self.run.dead = self.run.dead or was_dead
+            run.dead = run.dead or was_dead
 
     _do_TryStar = _do_Try  # noqa: N815
 

@@ -75,10 +75,11 @@ class Turns(Iteration):
         row do, and so does one that comes back to a graph of two turns before. Not so where ``counted``: ``values`` are
         all that there are.
         """
+        run = self.run
         turns = deque(values)
         outer = self.continues
         walked: set[tuple[int, ...]] = set()
-        oldest = self.run.oids
+        oldest = run.oids
         decided: dict[Key, frozenset[object]] = {}
         known: set[frozenset[tuple[Key, frozenset[object]]]] = set()
         settled = 0
@@ -87,21 +88,21 @@ class Turns(Iteration):
         while turns:
             value = turns.popleft()
             turn += 1
-            self.run.frame.loops.append((loop, turn))
+            run.frame.loops.append((loop, turn))
             self.continues = []
-            before = len(self.run.trace.walks)
-            start = self.run.s
-            self.run.s = start.fork(self.run.clock)
+            before = len(run.trace.walks)
+            start = run.s
+            run.s = start.fork(run.clock)
             begin(value)
-            begun = written_since(self.run.s, start.log)
+            begun = written_since(run.s, start.log)
             body(value)
-            ends = ([] if self.run.dead else [self.run.s]) + self.continues
-            self.run.frame.loops.pop()
+            ends = ([] if run.dead else [run.s]) + self.continues
+            run.frame.loops.pop()
             if not ends:
-                self.run.dead = True
+                run.dead = True
                 break
             handed = None if counted else self._handed_on(start, ends, begun, oldest)
-            self.run.meet(ends, start)
+            run.meet(ends, start)
             filling = handed is not None and self._let_go_on(handed, loop, first=turn == 1)
             if handed is not None and handed.decided:
                 # turns go through the same again once all that decides is what it was
@@ -110,24 +111,22 @@ class Turns(Iteration):
                 filling = filling or now not in known
                 settled = turn if turn and now not in known else settled
                 known.add(now)
-            made = self.run.trace.walks[before:]
+            made = run.trace.walks[before:]
             new = {tuple(id(p.node) for p in walk.place.chain()) for walk in made} - walked
             walked |= new
             # a loop around the one that walks takes one turn more, so that nests of loops do not take too many
             inner = [walk.place.turns()[-1][0] is loop for walk in made if walk.retains is True]
             # the same element once more would be walked twice without being there twice
-            again = not self.run.nodes_of(value) and (any(inner) or (inner and turn < 2))
+            again = not run.nodes_of(value) and (any(inner) or (inner and turn < 2))
             if not turn or turns or counted:
                 continue
             # an element that is walked must not be there again
-            further = turn - listed < MAX_FILLING - 1 and not (made and self.run.nodes_of(value))
+            further = turn - listed < MAX_FILLING - 1 and not (made and run.nodes_of(value))
             most = min(settled + MAX_TURNS, MAX_FILLING)
             if ((new or again) and turn < most - 1) or (filling and further):
                 turns.append(value)
             elif filling:
-                self.run.left_out(
-                    self.run.frame.file.path, loop, f"what its turns hand on was followed for {turn + 1} of them"
-                )
+                run.left_out(run.frame.file.path, loop, f"what its turns hand on was followed for {turn + 1} of them")
         self.continues = outer
 
     def _handed_on(self, start: State, ends: list[State], begun: dict[Key, None], oldest: int) -> _HandedOn:
@@ -176,7 +175,8 @@ class Turns(Iteration):
 
     def _deepen(self, key: Key, old: Value, at: ast.AST) -> None:
         """Let the chain in a cell go on for as long as turns may have made it."""
-        new = self.run.s.peek(key)
+        run = self.run
+        new = run.s.peek(key)
         longer = self._or_further_down(old, at)
 
         def deeper(value: Value) -> Value:
@@ -187,14 +187,14 @@ class Turns(Iteration):
             return value
 
         if isinstance(new, Tuple):
-            self.run.s.set(key, deeper(new))
+            run.s.set(key, deeper(new))
         elif isinstance(new, _WITH_IDENTITY):
-            for name in (ITEMS, *self.run.attributes.get(new.oid, ())):
-                content = self.run.s.peek((new.oid, name))
+            for name in (ITEMS, *run.attributes.get(new.oid, ())):
+                content = run.s.peek((new.oid, name))
                 if content is old:
-                    self.run.s.set((new.oid, name), longer)
+                    run.s.set((new.oid, name), longer)
                 elif isinstance(content, tuple) and old in content:
-                    self.run.s.set((new.oid, name), tuple(map(deeper, content)))
+                    run.s.set((new.oid, name), tuple(map(deeper, content)))
 
     def _or_further_down(self, value: Value, at: ast.AST) -> Value:
         """What comes out of itself in each turn may be anything in it: ``node = node.next``."""
@@ -205,16 +205,17 @@ class Turns(Iteration):
 
     def _lies_in(self, inner: Value, outer: Value) -> bool:
         """Whether an object or container that leads to a graph lies in another one."""
-        wanted = {id(o) for o in self.run.options(inner) if isinstance(o, _HOLDING)}
-        wanted |= {o.oid for o in self.run.options(inner) if isinstance(o, _WITH_IDENTITY)}
-        if not wanted or not self.run.reach([inner]):
+        run = self.run
+        wanted = {id(o) for o in run.options(inner) if isinstance(o, _HOLDING)}
+        wanted |= {o.oid for o in run.options(inner) if isinstance(o, _WITH_IDENTITY)}
+        if not wanted or not run.reach([inner]):
             return False
         seen: set[int] = set()
-        stack = list(self.run.options(outer))
+        stack = list(run.options(outer))
         while stack:
             one = stack.pop()
-            for part in (*self.run.elements(one), *self.run.children_of(one)):
-                for option in self.run.options(part):
+            for part in (*run.elements(one), *run.children_of(one)):
+                for option in run.options(part):
                     known = getattr(option, "oid", id(option))
                     if known in wanted:
                         return True

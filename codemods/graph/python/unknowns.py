@@ -104,17 +104,18 @@ class Unknowns(BuiltinCalls):
 
     def _unlisted_method(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method that may do anything with its arguments."""
-        results = self.run.run_callbacks(args, at)
+        run = self.run
+        results = run.run_callbacks(args, at)
         given = [*args.all(), receiver, *results]
-        made = self.run.opaque(at, f"{receiver.origin}.{name}", given, public=receiver.public)
-        self.run.may_be_put(args, made, at)
-        if self.run.brings_model(args.all()):
-            self.run.give_model(receiver)
+        made = run.opaque(at, f"{receiver.origin}.{name}", given, public=receiver.public)
+        run.may_be_put(args, made, at)
+        if run.brings_model(args.all()):
+            run.give_model(receiver)
         self._may_put_away(receiver, args, at)
         if receiver.data:
             made.data = made.node is None
             return made
-        return self.run.unseen_call(made, name)
+        return run.unseen_call(made, name)
 
     def _may_put_away(self, receiver: Unknown, args: Arguments, at: ast.AST) -> None:
         """A method of whose result nothing is made did something with what it got: the object may keep it."""

@@ -56,22 +56,23 @@ class Backward:
         inputs: tuple[Node, ...] | None = (),
     ) -> Walk:
         """Run backward through the graphs of ``values``: what it walks is freed unless it is retained."""
-        self.run.tick()
+        run = self.run
+        run.tick()
         roots: list[Node] = []
         for value in values:
-            for option in self.run.options(value):
+            for option in run.options(value):
                 if _may_have_graph(option):
                     # backward proves that it is attached, whatever it is
-                    made_it = (e for e, v in self.run.values.items() if v is option and not isinstance(e, ast.Name))
-                    self.run.walked_at.update(made_it)
-                    roots += self.run.nodes_of(self.with_graph(option, call))
-            roots += self.run.nodes_of(value)
-        place = self.run.place(call)
+                    made_it = (e for e, v in run.values.items() if v is option and not isinstance(e, ast.Name))
+                    run.walked_at.update(made_it)
+                    roots += run.nodes_of(self.with_graph(option, call))
+            roots += run.nodes_of(value)
+        place = run.place(call)
         walk = Walk(place, call, tuple(dict.fromkeys(roots)), kind, retains, creates, argument)
-        walk.grad = self.run.s.grad
+        walk.grad = run.s.grad
         walk.with_gradient = with_gradient
         walk.inputs = inputs
-        walk.cells = self.run.s.moment()
+        walk.cells = run.s.moment()
         seen: set[int] = set()
         for root in walk.roots:
             if not root.certain:
@@ -91,11 +92,11 @@ class Backward:
                 before = next((w for w in reversed(node.walks) if w.goes_through(node)), None)
                 walk.again += [(node, before)] if before is not None else []
             node.walks.append(walk)
-        self.run.trace.walks.append(walk)
+        run.trace.walks.append(walk)
         for at in place.chain():
-            self.run.walked_later(walk, at.frame.yielded)
-        walk.caught = self.run.catching > 0
-        self.run.s.set(walk.ran, True)
+            run.walked_later(walk, at.frame.yielded)
+        walk.caught = run.catching > 0
+        run.s.set(walk.ran, True)
         return walk
 
     def with_graph(self, value: Value, at: ast.AST) -> Value:
@@ -228,30 +229,29 @@ class Backward:
 
     def autograd_grad(self, args: Arguments, at: ast.Call) -> Value:
         """``torch.autograd.grad(outputs, inputs, ...)``."""
+        run = self.run
         outputs = args.get(0, "outputs")
         before = list(args.all())
         creates = args.get(4, "create_graph")
         explicit = "retain_graph" in args.keywords or len(args.positional) > 3
         inputs = args.get(1, "inputs")
-        for value in self.run.flat(inputs):
-            self.run.wants_graph(value, "autograd.grad", at)
+        for value in run.flat(inputs):
+            run.wants_graph(value, "autograd.grad", at)
         self.walk_with(
-            at, self.run.flat(outputs), args, WalkKind.GRAD, retain_at=3, create_at=4, with_gradient=True, inputs=inputs
+            at, run.flat(outputs), args, WalkKind.GRAD, retain_at=3, create_at=4, with_gradient=True, inputs=inputs
         )
-        walk = self.run.trace.walks[-1]
+        walk = run.trace.walks[-1]
         if not explicit and walk.creates is not False:
             walk.retains = None if walk.creates is None else True
         result: Value
-        if creates is not None and self.run.truth(creates) is not False:
-            node = self.run.node(
-                at, NodeKind.OP, [n for v in before for n in self.run.nodes_of(v)], label="autograd.grad"
-            )
+        if creates is not None and run.truth(creates) is not False:
+            node = run.node(at, NodeKind.OP, [n for v in before for n in run.nodes_of(v)], label="autograd.grad")
             result = Tensor(node)
         else:
             result = DATA
         if isinstance(inputs, Tuple):
             return Tuple((result,) * len(inputs.items))
-        return self.run.new_sequence([], rest=result)
+        return run.new_sequence([], rest=result)
 
     def _gradients_of(self, inputs: Value | None) -> tuple[Node, ...] | None:
         """What gradients are taken of; None where some of it cannot be seen."""
@@ -287,37 +287,32 @@ class Backward:
 
     def optimizer_method(self, optimizer: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of an optimizer."""
+        run = self.run
         hooks = (getattr(optimizer, "oid", 0), "step-hooks")
         if name.startswith("register_step_") and args.all():
-            self.run.s.set(hooks, (*(self.run.s.get(hooks) or ()), args.all()[0]))
+            run.s.set(hooks, (*(run.s.get(hooks) or ()), args.all()[0]))
         if name == "step":
-            for hook in self.run.s.get(hooks) or ():
-                self.run.interpreter.call_value(
-                    hook, Arguments(None, [optimizer, Tuple(()), self.run.new_mapping()]), at
-                )
+            for hook in run.s.get(hooks) or ():
+                run.interpreter.call_value(hook, Arguments(None, [optimizer, Tuple(()), run.new_mapping()]), at)
             own = optimizer.cls.find("step") if isinstance(optimizer, Optimizer) and optimizer.cls else None
-            if (
-                isinstance(own, Function)
-                and own.definition not in self.run.active
-                and may_walk(own.file, own.definition)
-            ):
-                self.run.interpreter.call_value(Method(optimizer, own, name), args, at)
+            if isinstance(own, Function) and own.definition not in run.active and may_walk(own.file, own.definition):
+                run.interpreter.call_value(Method(optimizer, own, name), args, at)
             closure = args.get(0, "closure")
-            if closure is not None and not self.run.is_none(closure):
-                result = self.run.interpreter.call_value(closure, Arguments(args.call), at)
+            if closure is not None and not run.is_none(closure):
+                result = run.interpreter.call_value(closure, Arguments(args.call), at)
                 if not (isinstance(optimizer, Optimizer) and optimizer.once):
                     # LBFGS evaluates its closure several times
-                    self.run.interpreter.call_value(closure, Arguments(args.call), at)
+                    run.interpreter.call_value(closure, Arguments(args.call), at)
                 self.stepped(at, optimizer)
                 return result
             self.stepped(at, optimizer)
             return NONE
         if name == "zero_grad":
-            self.run.mark_owned(Marked.CLEARED, at, optimizer)
+            run.mark_owned(Marked.CLEARED, at, optimizer)
             return NONE
         if name == "add_param_group":
             self._optimized(args.get(0, "param_group"), at)
-        return self.run.unknown(f"optimizer.{name}")
+        return run.unknown(f"optimizer.{name}")
 
     def stepped(self, at: ast.AST, optimizer: Value | None) -> None:
         """Record an optimizer step."""

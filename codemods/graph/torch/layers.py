@@ -71,51 +71,52 @@ class Layers(Tensors):
 
     def make_module(self, name: str, args: Arguments, at: ast.AST) -> Value:
         """``torch.nn.Name(...)``."""
-        oid = self.run.new_oid()
+        run = self.run
+        oid = run.new_oid()
         if name in MODULE_CONTAINERS:
             made = Module(oid, name)
             items: list[Value] = []
             several: list[Value] = []
             for value in args.positional:
                 if isinstance(value, (Sequence, Tuple, Mapping)):
-                    once, more = self.run.apart(value)
+                    once, more = run.apart(value)
                     items += once
                     several += more
                 else:
                     items.append(value)
-            more = [o for value in args.more for v in self.run.flat(value) for o in self.run.options(v)]
-            if len(more) > MAX_OPTIONS and all(self.run.is_module(o) for o in more):
+            more = [o for value in args.more for v in run.flat(value) for o in run.options(v)]
+            if len(more) > MAX_OPTIONS and all(run.is_module(o) for o in more):
                 # one after the other, each once: a join of so many would forget that they are modules
                 items += list(dict.fromkeys(more))
                 more = []
             more += several
-            self.run.s.set((oid, ITEMS), tuple(items))
+            run.s.set((oid, ITEMS), tuple(items))
             if more:
-                self.run.s.set((oid, REST), self.run.one_of(more))
+                run.s.set((oid, REST), run.one_of(more))
             else:
-                self.run.s.set((oid, AS_NAMED), self.run.s.get((oid, ITEMS)))
-                for key, value in self.run.keywords_in(args.get(0, "modules")).items():
-                    self.run.s.set((oid, ("key", key)), value)
+                run.s.set((oid, AS_NAMED), run.s.get((oid, ITEMS)))
+                for key, value in run.keywords_in(args.get(0, "modules")).items():
+                    run.s.set((oid, ("key", key)), value)
             return made
         if name in MODULES_WITH_PARAMETERS:
             bound = args.get({"Embedding": 3, "EmbeddingBag": 2}.get(name, -1), "max_norm")
-            scales = name.startswith("Embedding") and bound is not None and not self.run.is_none(bound)
-            return Module(oid, name, self.run.leaf(at, name), inplace=scales)
+            scales = name.startswith("Embedding") and bound is not None and not run.is_none(bound)
+            return Module(oid, name, run.leaf(at, name), inplace=scales)
         if name in LOSS_MODULES:
             scalar = self.is_reduced(args) or not args.keywords
             plain = not args.more and len(args.positional) <= 1
             return Module(oid, name, scalar_output=scalar, dimensionless_output=scalar and plain)
         affine = args.keywords.get("affine")
-        if name.startswith("InstanceNorm") and affine is not None and self.run.truth(affine) is not False:
-            return Module(oid, name, self.run.leaf(at, name))
+        if name.startswith("InstanceNorm") and affine is not None and run.truth(affine) is not False:
+            return Module(oid, name, run.leaf(at, name))
         if name in MODULES_WITHOUT_PARAMETERS or name in ("Module",):
             flag = args.get(INPLACE_OF_LAYER.get(name, -1), "inplace")
-            writes = name in INPLACE_OF_LAYER and (bool(args.more) or self.run.may_be_true(flag))
-            surely = writes and not args.more and flag is not None and self.run.truth(flag) is True
+            writes = name in INPLACE_OF_LAYER and (bool(args.more) or run.may_be_true(flag))
+            surely = writes and not args.more and flag is not None and run.truth(flag) is True
             return Module(oid, name, inplace=writes, overwrites=surely and "Dropout" not in name)
         if name[:1].isupper():
-            return Module(oid, name, self.run.leaf(at, name))
-        return self.run.unknown(f"torch.nn.{name}")
+            return Module(oid, name, run.leaf(at, name))
+        return run.unknown(f"torch.nn.{name}")
 
     def named_part(self, modules: Value, name: object) -> Value | None:
         """What a ``ModuleDict``, or a ``Sequential`` of a dict, holds under a name, as long as all that came in came
@@ -177,16 +178,17 @@ class Layers(Tensors):
 
     def keep_anywhere(self, made: Instance, given: list[Value], at: ast.AST) -> None:
         """What a base that cannot be seen gets when an object is made: it may lie under any name then."""
+        run = self.run
         rest = Tuple(tuple(given))
-        if not self.run.nodes_of(rest) and not self.run.held_in([rest]):
+        if not run.nodes_of(rest) and not run.held_in([rest]):
             return
-        kept = self.run.taken(at, rest, made.cls.name)
+        kept = run.taken(at, rest, made.cls.name)
         if made.cls.distribution():
             # nobody but its own methods comes by it
-            self.run.s.set((made.oid, ANY), kept)
-            self.run.attributes.setdefault(made.oid, {})[ANY] = None
+            run.s.set((made.oid, ANY), kept)
+            run.attributes.setdefault(made.oid, {})[ANY] = None
         else:
-            self.run.interpreter.set_attribute(made, ANY, kept, at)
+            run.interpreter.set_attribute(made, ANY, kept, at)
 
     # called
 
@@ -229,15 +231,16 @@ class Layers(Tensors):
 
     def run_hooks(self, module: Module | Instance, args: Arguments, result: Value, at: ast.AST) -> Value:
         """What a forward gives when the hooks have had it that are registered on the module."""
-        if not self.run.hooks or self.run.s.grad is False:
+        run = self.run
+        if not run.hooks or run.s.grad is False:
             return result
         for hook in self.hooks_of(module, before=False):
             if self._runs(hook):
                 given = Arguments(None, [module, Tuple(tuple(args.positional)), result])
-                instead = self.run.interpreter.call_value(hook, given, at)
-                result = result if self.run.is_none(instead) else self.run.join(result, instead)
+                instead = run.interpreter.call_value(hook, given, at)
+                result = result if run.is_none(instead) else run.join(result, instead)
             else:
-                self.run.escape_all([result], Escape.HOOK)
+                run.escape_all([result], Escape.HOOK)
         return result
 
     def _runs(self, hook: Value | None) -> bool:
@@ -251,37 +254,38 @@ class Layers(Tensors):
 
     def layer_output(self, module: Module, args: Arguments, at: ast.AST) -> Value:
         """What the forward of a module makes of its inputs, without the hooks."""
+        run = self.run
         name = module.name
-        if name == "Sequential" and module.oid not in self.run.running:
-            self.run.running.add(module.oid)
-            children = list(self.run.s.get((module.oid, ITEMS)) or ())
-            rest = self.run.s.get((module.oid, REST))
+        if name == "Sequential" and module.oid not in run.running:
+            run.running.add(module.oid)
+            children = list(run.s.get((module.oid, ITEMS)) or ())
+            rest = run.s.get((module.oid, REST))
             value: Value = args.positional[0] if args.positional else DATA
             try:
                 for child in [*children, *([rest] if isinstance(rest, Value) else [])]:
-                    value = self.run.interpreter.call_value(child, Arguments(args.call, [value]), at)
+                    value = run.interpreter.call_value(child, Arguments(args.call, [value]), at)
             finally:
-                self.run.running.discard(module.oid)
+                run.running.discard(module.oid)
             return value
         given: Value = args.positional[0] if args.positional else DATA
         if module.inplace and module.leaf is not None:
             # rows that are too long are scaled in the table itself
-            self.run.mark_owned(Marked.PARAMETERS_CHANGED, at, module)
+            run.mark_owned(Marked.PARAMETERS_CHANGED, at, module)
         elif module.inplace:
-            self.run.write(given, [given], at, sure=module.overwrites)
+            run.write(given, [given], at, sure=module.overwrites)
         elif not name:
-            self.run.may_alter(args.all(), at)
-        shadow = self.run.shadow_of(args.all())
+            run.may_alter(args.all(), at)
+        shadow = run.shadow_of(args.all())
         computed = args.all()
         if name in OF_INDICES and not args.more:
             # whole numbers have no graph, whatever they come from
             computed = computed[1:]
-            mine = self.run.shadow_of(computed)
+            mine = run.shadow_of(computed)
             shadow = tuple(o for o in shadow if o in mine or not isinstance(o, Unseen))
-        inputs = self.run.parents_of(computed) + self.run.held_in(computed)
-        leaves = self.run.parameter_leaves(module)
+        inputs = run.parents_of(computed) + run.held_in(computed)
+        leaves = run.parameter_leaves(module)
         scalar = module.scalar_output
-        made = self.run.node(
+        made = run.node(
             at,
             NodeKind.MODULE,
             [*inputs, *leaves],
@@ -290,22 +294,22 @@ class Layers(Tensors):
             label=name or "module",
         )
         mask = args.get(PADDING_MASKS.get(name, -1), "src_key_padding_mask")
-        if name in PADDING_MASKS and (args.more or (mask is not None and not self.run.is_none(mask))):
-            self.run.mark(Marked.PADDED, at, inputs)
+        if name in PADDING_MASKS and (args.more or (mask is not None and not run.is_none(mask))):
+            run.mark(Marked.PADDED, at, inputs)
         if made is not None:
             made.shadow = shadow
-            self.run.drawn(args.all(), made)
+            run.drawn(args.all(), made)
             if name in RECURRENT and args.positional and isinstance(args.positional[0], Tensor):
-                self.run.trace.unpacked.add(made)
+                run.trace.unpacked.add(made)
         if name in TUPLE_OUTPUT:
             first: Value = Tensor(made)
             second: Value
-            options = self.run.options(args.get(0, "input") or DATA)
+            options = run.options(args.get(0, "input") or DATA)
             packed = [o for o in options if isinstance(o, Unknown) and o.path in PACKING]
             if packed:
                 # what comes of a packed sequence is one
-                sequence = self.run.unknown(packed[0].path, made, public=True)
-                first = sequence if len(packed) == len(options) else self.run.join(first, sequence)
+                sequence = run.unknown(packed[0].path, made, public=True)
+                first = sequence if len(packed) == len(options) else run.join(first, sequence)
             if name in PAIR_STATE:
                 if name == "LSTMCell":
                     return Tuple((Tensor(made), Tensor(made)))
@@ -314,14 +318,14 @@ class Layers(Tensors):
                 second = Tensor(made)
             return Tuple((first, second))
         if not name:
-            output = self.run.unknown("output", made)
+            output = run.unknown("output", made)
             output.shadow = shadow
             # of data, and with nothing recorded, a model that keeps no graph makes data
             known = module.leaf is not None and module.leaf.label.startswith(KEEPING_NOTHING)
             output.data = known and not inputs and made is None and not any(isinstance(o, Unseen) for o in shadow)
             return output
         tensor = Tensor(made, scalar, shadow=shadow)
-        return self.run.may_share(given, tensor) if name in SHARING_LAYERS else tensor
+        return run.may_share(given, tensor) if name in SHARING_LAYERS else tensor
 
     def forwarded(
         self,
@@ -334,16 +338,15 @@ class Layers(Tensors):
         closed: Function | None = None,
     ) -> None:
         """Record a forward, unless it is part of another one; ``closed`` is a method that let no graph out."""
-        if not self.run.frame.inside_module:
-            while self.run.trace.forwards and self.run.trace.forwards[-1].first >= first:
-                self.run.trace.forwards.pop()
+        run = self.run
+        if not run.frame.inside_module:
+            while run.trace.forwards and run.trace.forwards[-1].first >= first:
+                run.trace.forwards.pop()
             seen = module.module if isinstance(module, Unknown) and module.module is not None else module
-            mode = self.run.s.get((getattr(seen, "oid", 0), "mode")) or self._mode_of_parts(seen)
-            volatile = tuple(o for o in self.run.shadow_of(args.all()) if isinstance(o, Place))
-            self.run.trace.forwards.append(
-                Forward(
-                    self.run.place(at), module, first, self.run.clock + 1, grad, method, args, volatile, mode, closed
-                )
+            mode = run.s.get((getattr(seen, "oid", 0), "mode")) or self._mode_of_parts(seen)
+            volatile = tuple(o for o in run.shadow_of(args.all()) if isinstance(o, Place))
+            run.trace.forwards.append(
+                Forward(run.place(at), module, first, run.clock + 1, grad, method, args, volatile, mode, closed)
             )
 
     def _mode_of_parts(self, module: Value) -> ModuleMode | None:

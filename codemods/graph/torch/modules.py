@@ -38,22 +38,21 @@ class Modules(Layers):
 
     def _own_method(self, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of a class that cannot be seen: it may run a forward of its own."""
-        first = self.run.clock + 1
-        grad = self.run.s.grad
-        nodes = [n for v in args.all() for n in self.run.nodes_of(v)] + self.run.parameter_leaves(module)
+        run = self.run
+        first = run.clock + 1
+        grad = run.s.grad
+        nodes = [n for v in args.all() for n in run.nodes_of(v)] + run.parameter_leaves(module)
         # ``transformer.encoder(x)`` runs what its module is made of
         label = module.name if isinstance(module, Module) and module.name else name
         if isinstance(module, Module) and module.leaf is not None:
             known = module.leaf.label.startswith(KEEPING_NOTHING)
             label = f"{module.leaf.label}.{name}" if known else label
-        result = self.run.unseen_result(
-            name, self.run.node(at, NodeKind.CALL, nodes, certain=False, label=label), args.all(), at
-        )
+        result = run.unseen_result(name, run.node(at, NodeKind.CALL, nodes, certain=False, label=label), args.all(), at)
         for value in args.all():
-            self.run.use(value, UseKind.UNSEEN_CALL, at, name)
-        models = self.run.brings_model(args.all())
-        self.run.trace.handings.append(Handing(self.run.place(at), (*args.all(), module), models))
-        self.run.mark(Marked.UNSEEN_MODULE_METHOD, at)
+            run.use(value, UseKind.UNSEEN_CALL, at, name)
+        models = run.brings_model(args.all())
+        run.trace.handings.append(Handing(run.place(at), (*args.all(), module), models))
+        run.mark(Marked.UNSEEN_MODULE_METHOD, at)
         self.forwarded(at, module, first, grad, name, args)
         return result
 

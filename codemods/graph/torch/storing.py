@@ -39,23 +39,24 @@ class Stores(Modules):
 
     def put_item(self, mapping: Mapping, key: Value, value: Value) -> None:
         """``mapping[key] = value``."""
-        self.run.trace.puts[mapping.oid].append(self.run.clock)
+        run = self.run
+        run.trace.puts[mapping.oid].append(run.clock)
         self._show(mapping, key, value)
-        names = self.run.attributes.setdefault(mapping.oid, {})
-        if self.run.nodes_of(key):
-            known = self.run.s.get((mapping.oid, KEYS))
-            self.run.s.set((mapping.oid, KEYS), key if known is None else self.run.join(known, key))
+        names = run.attributes.setdefault(mapping.oid, {})
+        if run.nodes_of(key):
+            known = run.s.get((mapping.oid, KEYS))
+            run.s.set((mapping.oid, KEYS), key if known is None else run.join(known, key))
         if isinstance(key, Const):
             cell = ("key", key.value)
             names[cell] = None
-            self.run.s.set((mapping.oid, cell), value)
-            if self.run.s.peek((mapping.oid, TURNS)):
+            run.s.set((mapping.oid, cell), value)
+            if run.s.peek((mapping.oid, TURNS)):
                 # this may be the name of one of the turns
-                self.run.s.set((mapping.oid, TURNS), ())
+                run.s.set((mapping.oid, TURNS), ())
         else:
             known = self.put_in_turns(mapping, key)
-            old = self.run.s.get((mapping.oid, REST))
-            self.run.s.set((mapping.oid, REST), value if old is None else self.run.join(old, value))
+            old = run.s.get((mapping.oid, REST))
+            run.s.set((mapping.oid, REST), value if old is None else run.join(old, value))
             if isinstance(key, Plain) and key.turn is not None:
                 self.keep_turns(mapping, key, known, value)
 
@@ -93,24 +94,25 @@ class Stores(Modules):
         self, container: Value, expression: ast.expr | None, value: Value, method: str, at: ast.AST
     ) -> None:
         """Record that a container of the program got a value."""
+        run = self.run
         if expression is None:
             return
-        self.run.tick()
+        run.tick()
         nodes = tuple(dict.fromkeys(self._nodes_in(value)))
-        held = tuple(dict.fromkeys(self.run.nodes_of(container))) if nodes else ()
+        held = tuple(dict.fromkeys(run.nodes_of(container))) if nodes else ()
         parts = tuple(self.parts_of(expression)) if nodes else ()
-        self.run.trace.storings.append(
+        run.trace.storings.append(
             Storing(
-                self.run.place(at),
+                run.place(at),
                 container,
                 expression,
                 value,
                 method,
-                self.run.s.grad,
+                run.s.grad,
                 nodes,
                 held,
                 parts,
-                self.run.born.get(getattr(container, "oid", 0), self.run.clock),
+                run.born.get(getattr(container, "oid", 0), run.clock),
             )
         )
 
@@ -143,14 +145,13 @@ class Stores(Modules):
 
     def store_in_unknown(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> None:
         """Record that something that cannot be seen was given values to keep."""
+        run = self.run
         for value in args.all():
-            for node in self.run.nodes_of(value):
-                node.uses.append(Use(UseKind.STORED_UNSEEN, self.run.place(at), name))
+            for node in run.nodes_of(value):
+                node.uses.append(Use(UseKind.STORED_UNSEEN, run.place(at), name))
         for i, value in enumerate(args.positional):
-            if self.run.nodes_of(value) and isinstance(at, ast.Call) and i < len(at.args):
-                self.run.trace.storings.append(
-                    Storing(self.run.place(at), receiver, at.args[i], value, name, self.run.s.grad)
-                )
+            if run.nodes_of(value) and isinstance(at, ast.Call) and i < len(at.args):
+                run.trace.storings.append(Storing(run.place(at), receiver, at.args[i], value, name, run.s.grad))
 
     def _nodes_in(self, value: Value) -> list[Node]:
         """The nodes of a value, or of the attributes of an object that only keeps what it was made of."""

@@ -50,34 +50,35 @@ class Tensors(Results):
 
     def tensor_attribute(self, tensor: Tensor | Unknown, name: str, at: ast.AST) -> Value | None:
         """An attribute of a tensor, None if tensors have none of that name."""
+        run = self.run
         if name == "data":
             if isinstance(tensor, Tensor):
-                self.run.use(tensor, UseKind.DATA, at)
-                made = self.run.detached(
+                run.use(tensor, UseKind.DATA, at)
+                made = run.detached(
                     tensor, scalar=tensor.scalar or bool(tensor.node and tensor.node.scalar), index=tensor.index
                 )
-                return self.run.alias(AliasForm.DATA, tensor, made, at)
+                return run.alias(AliasForm.DATA, tensor, made, at)
             return None
         if name == "grad":
             # nobody knows which tensor it is where it has no history: another name may have asked for gradients
-            self.run.mark(Marked.GRADIENT_READ, at, self.run.nodes_of(tensor) or None)
-            self.run.wants_gradient(tensor, at)
+            run.mark(Marked.GRADIENT_READ, at, run.nodes_of(tensor) or None)
+            run.wants_gradient(tensor, at)
             return DATA
         if name in ("grad_fn", "_saved_tensors"):
-            self.run.mark(Marked.GRAPH_READ, at)
-            self.run.use(tensor, UseKind.HISTORY_READ, at)
-            self.run.escape(tensor, Escape.GRAPH_READ)
-            return self.run.unknown("grad_fn")
+            run.mark(Marked.GRAPH_READ, at)
+            run.use(tensor, UseKind.HISTORY_READ, at)
+            run.escape(tensor, Escape.GRAPH_READ)
+            return run.unknown("grad_fn")
         if name in PLAIN_METHODS:
             if name in ("requires_grad", "is_leaf"):
-                self.run.use(tensor, UseKind.HISTORY_READ, at)
+                run.use(tensor, UseKind.HISTORY_READ, at)
             if name == "requires_grad":
-                self.run.mark(Marked.REQUIRES_GRAD_READ, at, self.run.nodes_of(tensor))
+                run.mark(Marked.REQUIRES_GRAD_READ, at, run.nodes_of(tensor))
             elif name == "is_leaf":
-                self.run.mark(Marked.IS_LEAF_READ, at, self.run.nodes_of(tensor))
+                run.mark(Marked.IS_LEAF_READ, at, run.nodes_of(tensor))
             return SHAPE if name == "shape" else NUMBER
         if name in ("T", "mT", "H", "mH", "real", "imag"):
-            return self.run.sharing(tensor, self.run.tensor_op(at, name, [tensor], saves=False))
+            return run.sharing(tensor, run.tensor_op(at, name, [tensor], saves=False))
         return None
 
     def tensor_method(self, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
@@ -168,27 +169,26 @@ class Tensors(Results):
 
     def functional(self, name: str, args: Arguments, at: ast.AST) -> Value:
         """A function of ``torch.nn.functional``."""
+        run = self.run
         if name in INTEGERS["torch.nn.functional"]:
             for value in args.all():
-                self.run.use(value, UseKind.TORCH, at, name)
+                run.use(value, UseKind.TORCH, at, name)
             return INDEX
         flag = args.get(INPLACE_AT.get(name, -1), "inplace")
-        if args.positional and self.run.may_be_true(flag):
+        if args.positional and run.may_be_true(flag):
             # dropout writes only where it draws
-            sure = flag is not None and self.run.truth(flag) is True and "dropout" not in name
-            self.run.write(args.positional[0], args.positional[:1], at, sure=sure)
+            sure = flag is not None and run.truth(flag) is True and "dropout" not in name
+            run.write(args.positional[0], args.positional[:1], at, sure=sure)
         if name in ("embedding", "embedding_bag") and len(args.positional) > 1:
             bound = args.get(3, "max_norm")
-            if bound is not None and not self.run.is_none(bound):
+            if bound is not None and not run.is_none(bound):
                 # rows that are too long are scaled in the table itself
-                self.run.alter(args.positional[1], Altered.VALUES, at)
+                run.alter(args.positional[1], Altered.VALUES, at)
         scalar = name in SCALAR_FUNCTIONS and self.is_reduced(args)
         dimensionless = scalar and not args.more and len(args.positional) <= REDUCE_AT
-        made = self.run.tensor_op(
-            at, name, self._computed_from(name, args, at), scalar=scalar, dimensionless=dimensionless
-        )
+        made = run.tensor_op(at, name, self._computed_from(name, args, at), scalar=scalar, dimensionless=dimensionless)
         if name == "multi_head_attention_forward":
             return Tuple((made, made))
         if self.gives_several(f"torch.nn.functional.{name}", args.positional[1:], args.keywords) is True:
             return Tuple((made, INDEX))
-        return self.run.may_share(args.all()[0], made) if args.all() and name in MAY_SHARE else made
+        return run.may_share(args.all()[0], made) if args.all() and name in MAY_SHARE else made

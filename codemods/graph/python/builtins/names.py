@@ -69,15 +69,16 @@ def _getattr(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Val
 
 def read_named(engine: Containers, given: list[Value], at: ast.AST) -> Value:
     """``getattr(obj, name, default)``."""
+    run = engine.run
     owner, name = given[0], given[1]
     if _is_own_module(engine, at):
-        return engine.named_item(Namespace(engine.run.frame.module_globals), name, at)
+        return engine.named_item(Namespace(run.frame.module_globals), name, at)
     if isinstance(name, Const) and isinstance(name.value, str):
         return _by_known_name(engine, owner, name.value, given[2:], at)
     if isinstance(owner, Library) and owner.path == "torch.optim":
         # what can be called there are optimizers
         some = Library("torch.optim.Optimizer")
-        return some if len(given) < 3 else engine.run.join(some, given[2])
+        return some if len(given) < 3 else run.join(some, given[2])
     if isinstance(owner, Instance) and isinstance(name, Plain):
         one = _one_named(engine, owner, name, at)
         if one is not None:
@@ -85,27 +86,22 @@ def read_named(engine: Containers, given: list[Value], at: ast.AST) -> Value:
     if isinstance(owner, Library) and owner.path in OF_CLASSES:
         return Library(f"{owner.path}.{SOME}")
     if isinstance(owner, Join) and all(isinstance(o, TreeModule) for o in owner.options):
-        return engine.run.one_of([read_named(engine, [o, *given[1:]], at) for o in owner.options]) or engine.run.lost()
+        return run.one_of([read_named(engine, [o, *given[1:]], at) for o in owner.options]) or run.lost()
     space = engine.get_attribute(owner, "__dict__", at) if isinstance(owner, TreeModule) else None
     chosen = engine.defined_in(space) if isinstance(space, Namespace) else None
     if chosen is not None:
         return chosen
     plain = isinstance(owner, Unknown) and owner.module is None and owner.node is None
-    if (
-        isinstance(owner, Unknown)
-        and plain
-        and not engine.run.attributes.get(owner.oid)
-        and not engine.run.held_in([owner])
-    ):
+    if isinstance(owner, Unknown) and plain and not run.attributes.get(owner.oid) and not run.held_in([owner]):
         # nothing was written to it: what it has under one name, it may have under any
         found = engine.unknown_attribute(owner, "[getattr]", at)
-        return found if len(given) < 3 else engine.run.join(found, given[2])
+        return found if len(given) < 3 else run.join(found, given[2])
     inside: Value = owner
     if isinstance(owner, Instance):
-        held = (engine.run.s.get((owner.oid, key)) for key in engine.run.attributes.get(owner.oid, ()))
+        held = (run.s.get((owner.oid, key)) for key in run.attributes.get(owner.oid, ()))
         inside = Tuple(tuple(value for value in held if isinstance(value, Value)))
-    made = engine.run.taken(at, inside, "getattr")
-    made.shadow = (*engine.run.lost("getattr").shadow, *made.shadow)
+    made = run.taken(at, inside, "getattr")
+    made.shadow = (*run.lost("getattr").shadow, *made.shadow)
     return made
 
 

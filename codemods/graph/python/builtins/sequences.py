@@ -131,20 +131,19 @@ def _of_sequence(engine: Containers, value: Tuple | Sequence, name: str) -> Valu
 
 
 def _of_other(engine: Containers, value: Value, name: str, at: ast.AST) -> Value:
+    run = engine.run
     if isinstance(value, Instance) and value.cls.find("__iter__") is None:
         value = engine.torch.layer_of(value) or value
     if isinstance(value, Module) and value.name in MODULE_CONTAINERS:
-        return engine.run.new_sequence(
-            list(engine.run.s.get((value.oid, ITEMS)) or ()), engine.run.s.get((value.oid, REST))
-        )
+        return run.new_sequence(list(run.s.get((value.oid, ITEMS)) or ()), run.s.get((value.oid, REST)))
     if isinstance(value, Plain):
         return value
     if isinstance(value, (Tensor, Unknown)) and value.node is not None:
-        return engine.run.new_sequence([], rest=engine.run.unknown("item", engine.run.part(at, value, "item")))
-    if engine.run.held_in([value]):
-        return engine.run.new_sequence([], rest=engine.run.taken(at, value))
-    made = engine.run.unknown(f"builtins.{name}", data=isinstance(value, Unknown) and value.data, public=True)
-    made.shadow = engine.run.shadow_of([value])
+        return run.new_sequence([], rest=run.unknown("item", run.part(at, value, "item")))
+    if run.held_in([value]):
+        return run.new_sequence([], rest=run.taken(at, value))
+    made = run.unknown(f"builtins.{name}", data=isinstance(value, Unknown) and value.data, public=True)
+    made.shadow = run.shadow_of([value])
     return made
 
 
@@ -161,6 +160,7 @@ def _extreme(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Val
 
 @BUILTINS.of("sum")
 def _sum(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    run = engine.run
     if not args.positional:
         return None
     first = args.positional[0]
@@ -169,20 +169,20 @@ def _sum(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value |
     begin = args.get(1, "start")
     start = [begin] if begin is not None else []
     every = [*elements, *start]
-    if any(isinstance(o, Instance) for v in every for o in engine.run.options(v)):
+    if any(isinstance(o, Instance) for v in every for o in run.options(v)):
         # objects add up by methods of their own
         total = start[0] if start else NUMBER
         for value in elements[:_ADDED]:
             total = engine.binary("Add", total, value, at)
         return total
     if start and isinstance(start[0], Sequence):
-        return engine.run.new_sequence([], rest=engine.run.one_of([v for e in elements for v in engine.run.flat(e)]))
-    if not any(engine.run.nodes_of(v) for v in every):
+        return run.new_sequence([], rest=run.one_of([v for e in elements for v in run.flat(e)]))
+    if not any(run.nodes_of(v) for v in every):
         if all(isinstance(v, (Plain, Const)) for v in elements):
             return NUMBER
-        made = engine.run.unknown("sum")
-        made.shadow = engine.run.shadow_of(every)
+        made = run.unknown("sum")
+        made.shadow = run.shadow_of(every)
         return made
-    scalar = all(engine.run.is_scalar(v) for v in every) and not whole
-    dimensionless = scalar and all(engine.run.is_dimensionless(v) for v in every)
-    return engine.run.tensor_op(at, "sum", every, saves=False, scalar=scalar, dimensionless=dimensionless)
+    scalar = all(run.is_scalar(v) for v in every) and not whole
+    dimensionless = scalar and all(run.is_dimensionless(v) for v in every)
+    return run.tensor_op(at, "sum", every, saves=False, scalar=scalar, dimensionless=dimensionless)

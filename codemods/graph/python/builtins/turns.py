@@ -95,11 +95,12 @@ def _filter(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Valu
 
 @BUILTINS.of("next")
 def _next(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    run = engine.run
     if not args.positional:
-        return engine.run.unknown(name)
+        return run.unknown(name)
     first = args.positional[0]
     turns = [*engine.iterate(first, at), *args.positional[1:2]]
-    ended = engine.run.s.get((first.oid, RETURNED)) if isinstance(first, Sequence) else None
-    if isinstance(ended, Value) and engine.run.nodes_of(ended):
-        engine.run.stops_with(ended)
-    return engine.run.one_of(turns) or engine.run.unknown("next", data=True)
+    ended = run.s.get((first.oid, RETURNED)) if isinstance(first, Sequence) else None
+    if isinstance(ended, Value) and run.nodes_of(ended):
+        run.stops_with(ended)
+    return run.one_of(turns) or run.unknown("next", data=True)

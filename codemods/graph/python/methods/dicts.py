@@ -29,23 +29,22 @@ def _view(engine: Filling, container: Mapping, name: str, args: Arguments, at: a
 
 @OF_DICTS.of("get", "setdefault", "pop")
 def _get(engine: Filling, container: Mapping, name: str, args: Arguments, at: ast.AST) -> Value:
+    run = engine.run
     engine.fill_registry(container.oid)
     given = args.positional
     cell = _cell(given)
-    known = engine.run.s.get((container.oid, cell)) if cell is not None else None
-    stored = (
-        engine.under(container, given[0]) if cell is not None else engine.run.one_of(engine.run.elements(container))
-    )
+    known = run.s.get((container.oid, cell)) if cell is not None else None
+    stored = engine.under(container, given[0]) if cell is not None else run.one_of(run.elements(container))
     default = given[1] if len(given) > 1 else NONE
     if name == "pop" and cell is not None:
-        engine.run.s.delete((container.oid, cell))
+        run.s.delete((container.oid, cell))
     if name == "setdefault" and given and known is None and (cell is not None or stored is None):
         engine.torch.put_item(container, given[0], default)
     if not isinstance(stored, Value):
         return default
-    engine.run.read(stored, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
+    run.read(stored, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
     # where it is only known that something lies under another key, nothing may lie under this one
-    return stored if known is not None or cell is None else engine.run.join(stored, default)
+    return stored if known is not None or cell is None else run.join(stored, default)
 
 
 def _cell(given: list[Value]) -> tuple[str, object] | None:

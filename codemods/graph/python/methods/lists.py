@@ -22,14 +22,15 @@ _AT_ONCE = 16
 
 @OF_LISTS.of("send")
 def _send(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    run = engine.run
     if container.kind is not SequenceKind.GENERATOR or not args.positional:
         return None
     # what runs after the ``yield`` gets it, at a time of its own
-    engine.run.escape_all(args.positional, Escape.SENT)
-    sent = engine.run.taken(at, Tuple(tuple(args.positional)), "sent")
-    for received in engine.run.s.get((container.oid, SENT)) or ():
-        engine.run.replace_everywhere(received, engine.run.join(received, sent))
-    return engine.run.one_of([*engine.run.elements(container), sent]) or NONE
+    run.escape_all(args.positional, Escape.SENT)
+    sent = run.taken(at, Tuple(tuple(args.positional)), "sent")
+    for received in run.s.get((container.oid, SENT)) or ():
+        run.replace_everywhere(received, run.join(received, sent))
+    return run.one_of([*run.elements(container), sent]) or NONE
 
 
 @OF_LISTS.of("append", "add", "appendleft", "insert")
@@ -69,24 +70,25 @@ def _keep(
     given: list[Value],
 ) -> None:
     """Put ``new`` beside the ``items`` that the container held when it was called, where ``name`` puts them."""
+    run = engine.run
     apart = len(items) < _APART
-    if engine.run.open_loops and engine.run.born.get(container.oid, 0) < engine.run.open_loops[-1]:
+    if run.open_loops and run.born.get(container.oid, 0) < run.open_loops[-1]:
         # each turn puts something in, also those that are not run
-        engine.run.uncounted.add(container.oid)
+        run.uncounted.add(container.oid)
     place = _inserted(given[0], len(items)) if name == "insert" and len(given) > 1 else None
     if apart and place is not None:
-        engine.run.s.set((container.oid, ITEMS), (*items[:place], *new, *items[place:]))
+        run.s.set((container.oid, ITEMS), (*items[:place], *new, *items[place:]))
     elif apart and name in ("appendleft", "extendleft"):
-        engine.run.s.set((container.oid, ITEMS), (*reversed(new), *items))
+        run.s.set((container.oid, ITEMS), (*reversed(new), *items))
     elif apart and name != "insert" and len(new) <= _AT_ONCE:
-        engine.run.s.set((container.oid, ITEMS), (*items, *new))
+        run.s.set((container.oid, ITEMS), (*items, *new))
     elif name in ("appendleft", "extendleft", "insert"):
         engine.mix(container, *new)
     else:
-        rest = engine.run.s.get((container.oid, REST))
-        joined = engine.run.one_of([*([rest] if rest is not None else []), *new])
+        rest = run.s.get((container.oid, REST))
+        joined = run.one_of([*([rest] if rest is not None else []), *new])
         if joined is not None:
-            engine.run.s.set((container.oid, REST), joined)
+            run.s.set((container.oid, REST), joined)
 
 
 def _inserted(index: Value, count: int) -> int | None:
@@ -105,31 +107,33 @@ def _note(engine: Filling, container: Sequence, name: str, value: Value, at: ast
 
 @OF_LISTS.of("clear")
 def _clear(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.run.trace.emptied.append((container.oid, engine.run.clock))
-    engine.run.s.set((container.oid, ITEMS), ())
-    engine.run.s.delete((container.oid, REST))
-    engine.run.s.set((container.oid, CLEARED), engine.run.tick())
+    run = engine.run
+    run.trace.emptied.append((container.oid, run.clock))
+    run.s.set((container.oid, ITEMS), ())
+    run.s.delete((container.oid, REST))
+    run.s.set((container.oid, CLEARED), run.tick())
     return NONE
 
 
 @OF_LISTS.of("pop", "popleft", "popitem")
 def _pop(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
+    run = engine.run
     if name != "popitem":
-        engine.run.trace.emptied.append((container.oid, engine.run.clock))
-    items = engine.run.s.get((container.oid, ITEMS)) or ()
-    if container.oid in engine.run.repeated and (args.positional or name == "popleft"):
+        run.trace.emptied.append((container.oid, run.clock))
+    items = run.s.get((container.oid, ITEMS)) or ()
+    if container.oid in run.repeated and (args.positional or name == "popleft"):
         # [x] * n: what is put in comes out n turns later
-        engine.run.displaced.add(container.oid)
-    if not items or engine.run.s.get((container.oid, REST)) is not None or container.oid in engine.run.displaced:
-        return engine.run.one_of(engine.run.elements(container)) or engine.run.lost()
+        run.displaced.add(container.oid)
+    if not items or run.s.get((container.oid, REST)) is not None or container.oid in run.displaced:
+        return run.one_of(run.elements(container)) or run.lost()
     place = _popped(name, args.positional, len(items))
     if place is None:
         # one of them goes, and which stay is not followed
         engine.mix(container)
-        return engine.run.one_of(list(items)) or engine.run.lost()
+        return run.one_of(list(items)) or run.lost()
     popped: Value = items[place]
-    engine.run.s.set((container.oid, ITEMS), (*items[:place], *items[place + 1 :]))
-    engine.run.read(popped, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
+    run.s.set((container.oid, ITEMS), (*items[:place], *items[place + 1 :]))
+    run.read(popped, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
     return popped
 
 

@@ -68,29 +68,31 @@ def _index(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.A
 
 @OF_TENSORS.of("requires_grad_")
 def _requires_grad(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    run = engine.run
     on = args.get(0, "requires_grad")
     leaf = isinstance(tensor, Tensor) and tensor.node is not None and tensor.node.leaf
-    if on is not None and engine.run.truth(on) is False:
+    if on is not None and run.truth(on) is False:
         if leaf:
-            engine.run.freeze(tensor, True)
+            run.freeze(tensor, True)
         return tensor
-    engine.run.mark(Marked.REQUIRES_GRAD, at)
-    if not engine.run.nodes_of(tensor):
-        if isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and engine.run.thawed(at.func.value):
+    run.mark(Marked.REQUIRES_GRAD, at)
+    if not run.nodes_of(tensor):
+        if isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and run.thawed(at.func.value):
             return tensor
-        return Tensor(engine.run.leaf(at, "input"), is_one(tensor))
+        return Tensor(run.leaf(at, "input"), is_one(tensor))
     if leaf:
-        engine.run.freeze(tensor, False)
+        run.freeze(tensor, False)
     return tensor
 
 
 @OF_TENSORS.of(*HOOKING_METHODS)
 def _hook(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.run.use(tensor, UseKind.METHOD, at, name)
-    engine.run.mark(Marked.HOOK, at, engine.run.nodes_of(tensor) or None)
-    engine.run.run_callbacks(args, at)
-    engine.run.wants_gradient(tensor, at)
-    return engine.run.opaque(at, name, [])
+    run = engine.run
+    run.use(tensor, UseKind.METHOD, at, name)
+    run.mark(Marked.HOOK, at, run.nodes_of(tensor) or None)
+    run.run_callbacks(args, at)
+    run.wants_gradient(tensor, at)
+    return run.opaque(at, name, [])
 
 
 @OF_TENSORS.of(*OF_COROUTINES)
