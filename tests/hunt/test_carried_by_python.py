@@ -419,3 +419,216 @@ def test_a_total_that_becomes_a_buffer_stays_a_tensor(name: str, form: str) -> N
     assert verdict.fired["attached-loss-total exact"] == 1
     assert verdict.after is not None
     assert form in verdict.after["main.py"]
+
+
+LATER = """
+import asyncio, contextlib, queue, threading
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+spare = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.0)
+{setup}
+last = None
+for x in torch.randn(4, 5, 3):
+    loss = net(x).mean()
+    if last is not None:
+        loss = loss + 0.5 * last
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+    opt.step()
+    one = net(x).mean()
+    last = hand(one)
+"""
+
+AS_GRADIENT = """
+def hand(v):
+    box = torch.zeros(())
+    box.grad = v
+    return box.grad
+"""
+IN_QUEUE = """
+def hand(v):
+    held = queue.Queue()
+    thread = threading.Thread(target=lambda: held.put(v))
+    thread.start()
+    thread.join()
+    return held.get()
+"""
+IN_ASYNC_QUEUE = """
+async def passed(v):
+    held = asyncio.Queue()
+    async def fill():
+        await held.put(v)
+    task = asyncio.create_task(fill())
+    got = await held.get()
+    await task
+    return got
+def hand(v):
+    return asyncio.run(passed(v))
+"""
+IN_HOOK = """
+def hand(v):
+    box = []
+    handle = spare.{register}(lambda *given: box.append(v))
+    spare.step()
+    handle.remove()
+    return box[0]
+"""
+ANSWERED = """
+class Wrapped:
+    def __init__(self, inner):
+        self.inner = inner
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return args[0].inner
+def hand(v):
+    return torch.add(Wrapped(v), 0)
+"""
+KEPT_AND_GIVEN = """
+kept = []
+def hand(v):
+    kept.append(v)
+    return kept[-1]
+"""
+KEPT_AND_ASKED = """
+kept = []
+def keep(v):
+    kept.append(v)
+def given(v):
+    return kept[-1]
+def hand(v):
+    keep(v)
+    out = given(v)
+    return out
+"""
+WALKED_BY_ALL = {
+    "gradient": AS_GRADIENT,
+    "queue": IN_QUEUE,
+    "async queue": IN_ASYNC_QUEUE,
+    "hook before": IN_HOOK.format(register="register_step_pre_hook"),
+    "hook behind": IN_HOOK.format(register="register_step_post_hook"),
+    "torch function": ANSWERED,
+    "list": KEPT_AND_GIVEN,
+    "list asked": KEPT_AND_ASKED,
+}
+
+
+@pytest.mark.parametrize("setup", WALKED_BY_ALL.values(), ids=WALKED_BY_ALL)
+def test_what_comes_back_on_another_way_keeps_its_graph(setup: str) -> None:
+    verdict = check({"main.py": LATER.format(setup=setup)})
+    assert verdict.violations == []
+    assert not {kind for kind in verdict.fired if kind.startswith("attached-loss-history")}
+
+
+WALKED_AGAIN = """
+import asyncio, contextlib, queue, threading
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+spare = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.0)
+{setup}
+for x in torch.randn(4, 5, 3):
+    loss = net(x).pow(2).mean()
+    opt.zero_grad()
+    got = hand(loss)
+    loss.backward(retain_graph=True)
+    {ask}
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("setup", WALKED_BY_ALL.values(), ids=WALKED_BY_ALL)
+def test_what_comes_back_on_another_way_is_walked_again(setup: str) -> None:
+    verdict = check({"main.py": WALKED_AGAIN.format(setup=setup, ask="got.backward()")})
+    assert verdict.violations == []
+    assert "surplus-retain-graph exact" not in verdict.fired
+
+
+OF_DIGITS = {
+    "gradient": AS_GRADIENT.replace("= v", "= v.detach()"),
+    "queue": IN_QUEUE.replace("put(v)", "put(v.item())"),
+    "async queue": IN_ASYNC_QUEUE.replace("put(v)", "put(v.item())"),
+    "hook": IN_HOOK.format(register="register_step_pre_hook").replace("append(v)", "append(1)"),
+    "torch function": ANSWERED.replace("Wrapped(v)", "Wrapped(1.0)"),
+    "list": KEPT_AND_GIVEN,
+}
+
+
+@pytest.mark.parametrize("setup", OF_DIGITS.values(), ids=OF_DIGITS)
+def test_a_backward_behind_which_only_digits_come_back_needs_no_graph(setup: str) -> None:
+    verdict = check({"main.py": WALKED_AGAIN.format(setup=setup, ask="print(got)")})
+    assert verdict.violations == []
+    assert verdict.fired["surplus-retain-graph exact"] == 1
+
+
+THREAD_WALKS = """
+def work():
+    while True:
+        got = box.get()
+        if got is None:
+            return
+        {ask}
+box = queue.Queue()
+threading.Thread(target=work).start()
+def hand(v):
+    box.put(v)
+"""
+
+
+def test_what_a_thread_takes_out_of_a_queue_may_be_walked_there() -> None:
+    setup = THREAD_WALKS.format(ask="got.backward()")
+    text = WALKED_AGAIN.format(setup=setup, ask="") + "box.put(None)\n"
+    assert "surplus-retain-graph exact" not in check({"main.py": text}).fired
+
+
+CLOSED = """
+class Box:
+    def __init__(self, inner):
+        self.inner = inner
+        self.out = None
+    def close(self):
+        self.out = {closed}
+    def __enter__(self):
+        return self
+    def __exit__(self, *given):
+        self.out = {closed}
+def hand(v):
+    {body}
+    return box.out
+"""
+STACKED = {
+    "closing": "box = Box(v)\n    with contextlib.ExitStack() as stack:\n"
+    "        stack.enter_context(contextlib.closing(box))",
+    "context": "with contextlib.ExitStack() as stack:\n        box = stack.enter_context(Box(v))",
+    "closed": "stack = contextlib.ExitStack()\n    box = stack.enter_context(Box(v))\n    stack.close()",
+}
+
+
+@pytest.mark.parametrize("body", STACKED.values(), ids=STACKED)
+def test_a_stack_of_contexts_leaves_each(body: str) -> None:
+    setup = CLOSED.format(body=body, closed="self.inner")
+    verdict = check({"main.py": WALKED_AGAIN.format(setup=setup, ask="got.backward()")})
+    assert verdict.violations == []
+    assert "surplus-retain-graph exact" not in verdict.fired
+
+
+@pytest.mark.parametrize("body", STACKED.values(), ids=STACKED)
+def test_a_stack_of_contexts_that_leave_nothing_behind_needs_no_graph(body: str) -> None:
+    setup = CLOSED.format(body=body, closed="1")
+    verdict = check({"main.py": WALKED_AGAIN.format(setup=setup, ask="print(got)")})
+    assert verdict.violations == []
+    assert verdict.fired["surplus-retain-graph exact"] == 1
+
+
+def test_a_total_that_becomes_a_buffer_made_by_its_class_stays_a_tensor() -> None:
+    text = SUMMED.replace('self.register_buffer("held", torch.zeros(()))', "self.held = nn.Buffer(torch.zeros(()))")
+    verdict = check({"main.py": text.format(name="held")})
+    assert verdict.violations == []
+    assert verdict.after is not None
+    assert "total += loss.detach()" in verdict.after["main.py"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 
 from codemods.graph.libraries.table import handlers_of
@@ -20,7 +21,7 @@ from codemods.graph.model.facts.libraries import (
 from codemods.graph.model.facts.memory import COLLECTIVES, IN_PLACE_OPERATORS
 from codemods.graph.model.facts.operations import TAKES_NUMBERS
 from codemods.graph.model.facts.python import CARRYING_LIBRARIES, PUTTING_METHODS
-from codemods.graph.model.kinds import Altered, Marked, UseKind
+from codemods.graph.model.kinds import Altered, Escape, Marked, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.trace import Handing
@@ -29,7 +30,9 @@ from codemods.graph.model.values import (
     Instance,
     Module,
     Tensor,
+    Tuple,
     Unknown,
+    options_of,
 )
 from codemods.graph.torch.model import Torch
 from codemods.terms.words import words
@@ -57,6 +60,15 @@ def _begins_object(head: str, args: Arguments) -> bool:
     return bool(args.positional) and isinstance(args.positional[0], Instance) and not head.startswith("builtins.")
 
 
+def _answered_by_objects(values: Iterable[Value]) -> bool:
+    """Whether an object of the tree answers a function of torch that gets it (docs: Extending PyTorch)."""
+    return any(
+        isinstance(option, Instance) and option.cls.find("__torch_function__") is not None
+        for value in values
+        for option in options_of(value)
+    )
+
+
 class Libraries:
     """Calls of libraries, each by its handler."""
 
@@ -72,6 +84,10 @@ class Libraries:
             self.torch.begin_base(args, at)
             return NONE
         self._notice(path, head, last, args, at)
+        if path.startswith("torch.") and _answered_by_objects(self.run.flat(Tuple(tuple(args.all())))):
+            # it may keep or give anything
+            self.run.escape_all(args.all(), Escape.CALLED_LATER)
+            return self.run.unseen_call(self.run.opaque(at, last, args.all()), last)
         for handler in handlers_of(path):
             found = handler(self.torch, path, args, at)
             if found is not None:

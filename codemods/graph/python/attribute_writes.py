@@ -95,6 +95,10 @@ class AttributeWrites(Attributes):
         if name == "grad" and not own:
             cleared = isinstance(value, Const) and value.value is None
             run.mark_owned(Marked.CLEARED if cleared else Marked.GRADIENTS_CHANGED, at, receiver)
+            if run.nodes_of(value) or run.shadow_of([value]):
+                # whoever reads a gradient, under any name of the tensor, may get a graph with it
+                run.escape_all([value], Escape.STORED_ANYWHERE)
+                run.attached_gradients = True
             return True
         if name == "data" and not isinstance(receiver, (Instance, Class)):
             run.mark(Marked.DATA_WRITTEN, at)

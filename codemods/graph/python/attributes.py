@@ -185,7 +185,7 @@ class Attributes(Objects):
             return Tensor(None)
         if name == "grad":
             self.run.mark_owned(Marked.GRADIENT_READ, at, receiver)
-            return DATA
+            return self.run.gradient()
         if name == "requires_grad":
             return NUMBER
         if receiver.element and name in ("T", "mT", "H", "mH", "real", "imag"):

@@ -131,6 +131,8 @@ class Core:
         self.names_kept: dict[Any, int] = {}
         """The identities under which tensors, functions and members of enumerations keep attributes that code gave
         them, by what tells them from others."""
+        self.attached_gradients = False
+        """Whether a value that may have a graph was put into the ``.grad`` of a tensor."""
         self.closing: dict[ast.AST, str] = {}
         """The methods that contexts call on what they are given, where they end: ``with closing(connection)``."""
         self.named_as: dict[int, list[Plain]] = {}

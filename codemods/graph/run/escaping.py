@@ -12,6 +12,7 @@ from codemods.graph.model.nodes import Node, Place, Shadow, Unseen, Use, Value, 
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.trace import Handing
 from codemods.graph.model.values import (
+    DATA,
     Function,
     Instance,
     Library,
@@ -113,6 +114,10 @@ class Escaping(Uses):
         made.shadow = (Unseen(kind, name),)
         return made
 
+    def gradient(self) -> Value:
+        """What a read of ``.grad`` gives: no graph, unless the program itself put one into a ``.grad``."""
+        return self.lost("grad") if self.attached_gradients else DATA
+
     def unseen_call(self, made: Unknown, name: str) -> Unknown:
         """What code that cannot be seen made: it may carry a graph that nothing here tells of."""
         origin = Unseen(UnseenKind.CALL, name)
@@ -171,8 +176,8 @@ class Escaping(Uses):
         self.hand_over(args, at)
         if any(_walks_by_itself(option) for value in args.all() for option in self.options(value)):
             self.escape_all(args.all(), Escape.CALLED_LATER)
-        given = args.keywords.get("args")
-        extra = list(given.items) if isinstance(given, Tuple) else []
+        packed = args.keywords.get("args")
+        extra = list(packed.items) if isinstance(packed, Tuple) else []
         keywords = self.keywords_in(args.keywords.get("kwargs"))
         more: list[Value] = []
         for value in args.all():
@@ -188,19 +193,22 @@ class Escaping(Uses):
                 ):
                     if not extra and not keywords:
                         more = more or self._others(args, at)
-                    first, walks, now = len(self.trace.frames), len(self.trace.walks), self.clock
                     positional = more if kept and not extra else list(extra)
                     rest = [] if kept or extra else more
-                    result = self.interpreter.call_value(
-                        option, Arguments(args.call, positional, dict(keywords), rest), at
-                    )
-                    for frame in self.trace.frames[first : first + 1]:
-                        frame.handed = True
-                    for walk in self.trace.walks[walks:]:
-                        self.walked_later(walk, now)
-                    self.escape_all([result], Escape.RETURNED)
-                    results.append(result)
+                    given = Arguments(args.call, positional, dict(keywords), rest)
+                    results.append(self.called_back(option, given, at))
         return results
+
+    def called_back(self, function: Value, args: Arguments, at: ast.AST) -> Value:
+        """Run a function of the tree as a library calls it: nobody knows how often, and who gets what it returns."""
+        first, walks, now = len(self.trace.frames), len(self.trace.walks), self.clock
+        result = self.interpreter.call_value(function, args, at)
+        for frame in self.trace.frames[first : first + 1]:
+            frame.handed = True
+        for walk in self.trace.walks[walks:]:
+            self.walked_later(walk, now)
+        self.escape_all([result], Escape.RETURNED)
+        return result
 
     def stops_with(self, value: Value) -> None:
         """Let a ``StopIteration`` be raised that hands on what a generator or coroutine returns (docs: its

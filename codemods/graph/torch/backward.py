@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import Marked, NodeKind, WalkKind
+from codemods.graph.model.kinds import Escape, Marked, NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Unseen, Value, Walk
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.trace import Step
@@ -291,9 +291,13 @@ class Backward:
         hooks = (getattr(optimizer, "oid", 0), "step-hooks")
         if name.startswith("register_step_") and args.all():
             run.s.set(hooks, (*(run.s.get(hooks) or ()), args.all()[0]))
+            run.hand_over(args, at)
+            # how often it is called, and up to when, depends on steps and handles that are not followed
+            run.escape_all(args.all(), Escape.CALLED_LATER)
         if name == "step":
             for hook in run.s.get(hooks) or ():
-                run.interpreter.call_value(hook, Arguments(None, [optimizer, Tuple(()), run.new_mapping()]), at)
+                run.called_back(hook, Arguments(None, [optimizer, Tuple(()), run.new_mapping()]), at)
+                run.escape_all([hook], Escape.CALLED_LATER)
             own = optimizer.cls.find("step") if isinstance(optimizer, Optimizer) and optimizer.cls else None
             if isinstance(own, Function) and own.definition not in run.active and may_walk(own.file, own.definition):
                 run.interpreter.call_value(Method(optimizer, own, name), args, at)

@@ -63,7 +63,7 @@ class Tensors(Results):
             # nobody knows which tensor it is where it has no history: another name may have asked for gradients
             run.mark(Marked.GRADIENT_READ, at, run.nodes_of(tensor) or None)
             run.wants_gradient(tensor, at)
-            return DATA
+            return run.gradient()
         if name in ("grad_fn", "_saved_tensors"):
             run.mark(Marked.GRAPH_READ, at)
             run.use(tensor, UseKind.HISTORY_READ, at)

@@ -132,7 +132,10 @@ def _carriers(node: Node, expression: ast.expr, place: Place, kept: Kept) -> Ite
 
 
 def _operands(node: ast.AST) -> Iterator[ast.expr]:
-    """The names, attributes and elements that an expression, or the head of a statement, reads."""
+    """The names, attributes and elements that an expression, or the head of a statement, reads.
+
+    Not what calls in it are given: they may give what they got from elsewhere, from the keeper too.
+    """
     heads: list[ast.AST | None]
     if isinstance(node, (ast.If, ast.While, ast.Assert)):
         heads = [node.test]
@@ -151,7 +154,8 @@ def _operands(node: ast.AST) -> Iterator[ast.expr]:
             # what the container had says nothing of who has this element
             stack.append(found.slice)
             continue
-        stack.extend(children(found))
+        if found is node or not isinstance(found, ast.Call):
+            stack.extend(children(found))
 
 
 def _source(origin: Place) -> ast.AST | None:
@@ -160,7 +164,8 @@ def _source(origin: Place) -> ast.AST | None:
         return origin.node
     statement = origin.statement
     if isinstance(statement, ast.Assign):
-        return assigned(statement, origin.node)
+        source = assigned(statement, origin.node)
+        return None if isinstance(source, ast.Call) else source
     return None
 
 

@@ -54,6 +54,15 @@ PUTTING_METHODS = words("append add put push store update extend insert appendle
 CACHING = words("functools.lru_cache functools.cache functools.cached_property")
 """Decorators that hand a former result out again (docs: functools)."""
 
+_QUEUES = words("queue asyncio multiprocessing torch")
+"""Where queues come from whose names end so: of a context or a manager of processes, too."""
+
+
+def is_queue(path: str) -> bool:
+    """Whether a public path names a queue: other threads, tasks and processes take out of it, at any time."""
+    return path.partition(".")[0] in _QUEUES and path.endswith("Queue")
+
+
 EXIT_STACKS = words("contextlib.ExitStack contextlib.AsyncExitStack")
 """What enters contexts one by one (docs: contextlib)."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.gradients import BACKWARD_METHODS, DETACHING, HOOKING_METHODS
-from codemods.graph.model.facts.python import EXIT_STACKS, PUTTING_METHODS
+from codemods.graph.model.facts.python import EXIT_STACKS, PUTTING_METHODS, is_queue
 from codemods.graph.model.handlers import Handlers
 from codemods.graph.model.kinds import Escape, Marked, ModuleMode, SequenceKind, UseKind
 from codemods.graph.model.nodes import Value
@@ -148,6 +148,21 @@ def _view(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, a
     if not args.empty or receiver.node is None:
         return None
     return engine.run.unknown(name, engine.run.part(at, receiver, name))
+
+
+@OF_UNSEEN.of("put", "put_nowait")
+def _put_in_queue(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> None:
+    if receiver.public and is_queue(receiver.path):
+        engine.run.escape_all(args.all(), Escape.STORED_ANYWHERE)
+
+
+@OF_UNSEEN.of("get", "get_nowait")
+def _get_of_queue(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    if not (receiver.public and is_queue(receiver.path)):
+        return None
+    # what others put there, before or after this call is seen
+    held = engine.run.held_in([receiver])
+    return engine.run.join(engine.run.lost(name), engine.run.taken(at, receiver, name)) if held else engine.run.lost(name)
 
 
 # contexts
