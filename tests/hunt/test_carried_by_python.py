@@ -632,3 +632,32 @@ def test_a_total_that_becomes_a_buffer_made_by_its_class_stays_a_tensor() -> Non
     assert verdict.violations == []
     assert verdict.after is not None
     assert "total += loss.detach()" in verdict.after["main.py"]
+
+
+@pytest.mark.parametrize("given", ["loss", "loss.detach()"])
+def test_a_buffer_made_by_its_class_has_no_graph_of_what_it_is_made_of(given: str) -> None:
+    setup = f"def hand(loss):\n    return nn.Buffer({given})\n"
+    verdict = check({"main.py": WALKED_AGAIN.format(setup=setup, ask="print(got)")})
+    assert verdict.violations == []
+    assert verdict.fired["surplus-retain-graph exact"] == 1
+
+
+RAISED = """
+class Swallow:
+    def __enter__(self):
+        return self
+    def __exit__(self, kind, value, traceback):
+        self.got = value.args[0]
+        return True
+def hand(v):
+    with Swallow() as context:
+        raise RuntimeError({given})
+    return context.got
+"""
+
+
+def test_a_context_gets_what_was_raised_in_it() -> None:
+    text = WALKED_AGAIN.format(setup=RAISED.format(given="v"), ask="got.backward()")
+    verdict = check({"main.py": text})
+    assert verdict.violations == []
+    assert "surplus-retain-graph exact" not in verdict.fired

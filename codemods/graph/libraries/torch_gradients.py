@@ -202,6 +202,23 @@ def _parameter(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     return Tensor(engine.run.leaf(at, "parameter"))
 
 
+@CALLS.of("torch.nn.Buffer", "torch.nn.UninitializedBuffer")
+def _buffer(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
+    """A tensor of its own, without the graph of what it is made of, that asks for gradients where that does (ran: torch
+    2.13)."""
+    run = engine.run
+    given = args.all()
+    for value in given:
+        run.use(value, UseKind.HISTORY_READ, at)
+    nodes = [node for value in given for node in run.nodes_of(value)]
+    asks = any(node.certain for node in nodes)
+    made = Tensor(run.leaf(at, "input") if asks else None)
+    if not asks and (nodes or run.shadow_of(given)):
+        made = replace(made, shadow=run.lost("buffer").shadow)
+    run.buffers[id(made)] = made
+    return made
+
+
 # the rest of ``torch``
 
 _HEADS = frozenset(

@@ -111,6 +111,8 @@ class AttributeWrites(Attributes):
         if run.s.get((oid, f"{BUFFER}{name}")) is not None:
             # a number is refused
             run.use(value, UseKind.METHOD, at, "register_buffer")
+        elif id(value) in run.buffers:
+            run.s.set((oid, f"{BUFFER}{name}"), NONE)
         run.rebound[oid, name] = run.rebound.get((oid, name), 0) + 1
         if name == ANY:
             # whatever it is called: beside what lies there already

@@ -13,7 +13,6 @@ from codemods.graph.model.facts.operations import BOUND_METHODS
 from codemods.graph.model.kinds import Altered, CarrierKind, FunctionKind, Marked, NodeKind, UnseenKind, UseKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
 from codemods.graph.model.values import (
-    DATA,
     NONE,
     NUMBER,
     Class,

@@ -169,18 +169,15 @@ class Statements(Loops):
             enter = value.cls.find("__enter__") or value.cls.find("__aenter__")
             leave = value.cls.find("__exit__") or value.cls.find("__aexit__")
             before = run.s.grad
+            thrown = len(run.thrown)
             if isinstance(enter, Function):
                 result = self.call_function(enter, Arguments(), item.context_expr, receiver=value)
             if isinstance(leave, Function):
-                exits.append(
-                    lambda: (
-                        self.call_function(leave, Arguments(None, [NONE] * 3), item.context_expr, receiver=value),
-                        None,
-                    )[1]
-                )
+                exits.append(lambda: self._leave(value, leave, thrown, item.context_expr))
         elif isinstance(value, Unknown) and value.path in EXIT_STACKS:
             before = run.s.grad
             exits.append(lambda: setattr(run.s, "grad", before))
+            exits.append(lambda: run.leave_all(value))
         elif isinstance(item.context_expr, ast.Call):
             if self.may_switch(item.context_expr):
                 before = run.s.grad
@@ -195,6 +192,15 @@ class Statements(Loops):
             self.assign(item.optional_vars, result, None)
         run.catching += self._catches(item.context_expr, value)
         return {o.path for o in run.options(value) if isinstance(o, Unknown)} & WEIGHT_CACHES
+
+    def _leave(self, context: Instance, leave: Function, thrown: int, at: ast.AST) -> None:
+        """Leave a context by its method, which gets what was raised in it, if anything was."""
+        given: list[Value] = [NONE] * 3
+        if raised := self.run.one_of(self.run.thrown[thrown:]):
+            given = [
+                self.run.join(NONE, value) for value in (self.run.lost("type"), raised, self.run.lost("traceback"))
+            ]
+        self.call_function(leave, Arguments(None, given), at, receiver=context)
 
     def _close(self, value: Value, method: str, at: ast.AST) -> None:
         self.call_method(value, method, Arguments(), at)

@@ -11,6 +11,7 @@ from codemods.graph.model.facts.gradients import DETACHING
 from codemods.graph.model.facts.layers import PACKING
 from codemods.graph.model.facts.libraries import ARRAY_ESTIMATORS, NO_ARRAY_ESTIMATORS, is_logging
 from codemods.graph.model.facts.operations import KEEPS_SHAPE
+from codemods.graph.model.facts.python import EXIT_STACKS
 from codemods.graph.model.kinds import Escape, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import ARRAY, NUMBER, Tensor, Unknown
@@ -34,8 +35,10 @@ class Unknowns(BuiltinCalls):
 
     def unknown_method(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method call on something that cannot be seen."""
-        if name == "enter_context" and args.positional:
+        if name in ("enter_context", "enter_async_context") and args.positional:
             return methods.enter_context(self, receiver, args.positional[0], at)
+        if receiver.path in EXIT_STACKS and name in ("close", "aclose", "pop_all", "__exit__", "__aexit__"):
+            self.run.leave_all(receiver)
         stored = self.run.s.get((receiver.oid, name))
         if isinstance(stored, Value):
             return self.call_value(stored, args, at)

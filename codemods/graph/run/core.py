@@ -7,7 +7,7 @@ lists them in order.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from codemods.graph.model.cells import Key
@@ -131,6 +131,10 @@ class Core:
         self.names_kept: dict[Any, int] = {}
         """The identities under which tensors, functions and members of enumerations keep attributes that code gave
         them, by what tells them from others."""
+        self.to_leave: dict[int, list[Callable[[], object]]] = {}
+        """What a stack of contexts does where it ends, under its identity: the last comes first."""
+        self.buffers: dict[int, Value] = {}
+        """The tensors made by ``torch.nn.Buffer``, by its ``id``: what has one as attribute takes no numbers."""
         self.attached_gradients = False
         """Whether a value that may have a graph was put into the ``.grad`` of a tensor."""
         self.closing: dict[ast.AST, str] = {}

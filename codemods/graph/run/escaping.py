@@ -210,6 +210,11 @@ class Escaping(Uses):
         self.escape_all([result], Escape.RETURNED)
         return result
 
+    def leave_all(self, stack: Unknown) -> None:
+        """Leave the contexts that a stack of them has entered."""
+        for leave in reversed(self.to_leave.pop(stack.oid, [])):
+            leave()
+
     def stops_with(self, value: Value) -> None:
         """Let a ``StopIteration`` be raised that hands on what a generator or coroutine returns (docs: its
         ``value``)."""

@@ -26,7 +26,7 @@ from codemods.graph.model.facts.operations import (
 from codemods.graph.model.facts.saved import SAVES_NOTHING
 from codemods.graph.model.kinds import AliasForm, Altered, Escape, Marked, UseKind
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import DATA, INDEX, NUMBER, SHAPE, Tensor, Tuple, Unknown
+from codemods.graph.model.values import INDEX, NUMBER, SHAPE, Tensor, Tuple, Unknown
 from codemods.graph.torch.operations import OF_SEVERAL, OF_TENSORS, OF_TORCH
 from codemods.graph.torch.operations.methods import is_one
 from codemods.graph.torch.results import Results

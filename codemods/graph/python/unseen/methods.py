@@ -162,7 +162,9 @@ def _get_of_queue(engine: BuiltinCalls, receiver: Unknown, name: str, args: Argu
         return None
     # what others put there, before or after this call is seen
     held = engine.run.held_in([receiver])
-    return engine.run.join(engine.run.lost(name), engine.run.taken(at, receiver, name)) if held else engine.run.lost(name)
+    return (
+        engine.run.join(engine.run.lost(name), engine.run.taken(at, receiver, name)) if held else engine.run.lost(name)
+    )
 
 
 # contexts
@@ -176,7 +178,23 @@ def enter_context(engine: BuiltinCalls, stack: Unknown, context: Value, at: ast.
             engine.run.s.grad = modes.pop() if len(modes) == 1 and isinstance(context, GradMode) else None
     elif any(isinstance(o, GradMode) for o in engine.run.options(context)):
         engine.run.s.grad = None
+    leave = _leaving(engine, context, at)
+    if leave is not None:
+        engine.run.to_leave.setdefault(stack.oid, []).append(leave)
     return _entered(engine, context, at)
+
+
+def _leaving(engine: BuiltinCalls, context: Value, at: ast.AST) -> Callable[[], object] | None:
+    """What happens where a context ends that the call ``at`` entered; None if nothing is known of that."""
+    entered = at.args[0] if isinstance(at, ast.Call) and at.args else at
+    closes = engine.run.closing.get(entered)
+    if closes is not None:
+        return lambda: engine.call_value(Method(context, None, closes), Arguments(), at)
+    if isinstance(context, Instance):
+        leave = context.cls.find("__exit__") or context.cls.find("__aexit__")
+        if isinstance(leave, Function):
+            return lambda: engine.call_function(leave, Arguments(None, [NONE] * 3), at, receiver=context)
+    return None
 
 
 def _entered(engine: BuiltinCalls, context: Value, at: ast.AST) -> Value:
@@ -184,7 +202,7 @@ def _entered(engine: BuiltinCalls, context: Value, at: ast.AST) -> Value:
     if isinstance(context, Sequence) and context.kind is SequenceKind.GENERATOR:
         return engine.run.one_of(engine.run.elements(context)) or engine.run.unknown("entered")
     if isinstance(context, Instance):
-        enter = context.cls.find("__enter__")
+        enter = context.cls.find("__enter__") or context.cls.find("__aenter__")
         if isinstance(enter, Function):
             return engine.call_function(enter, Arguments(), at, receiver=context)
     return context
