@@ -661,3 +661,46 @@ def test_a_context_gets_what_was_raised_in_it() -> None:
     verdict = check({"main.py": text})
     assert verdict.violations == []
     assert "surplus-retain-graph exact" not in verdict.fired
+
+
+BY_VALUE = """
+import enum
+class Mode(enum.Enum):
+    FIRST = "first"
+    SECOND = "second"
+def hand(v):
+    Mode.FIRST.kept = v
+    return Mode("first").kept
+"""
+CLOSED_GENERATOR = """
+left = []
+def wait(v):
+    try:
+        yield 1
+    except GeneratorExit:
+        left.append(v)
+        raise
+def hand(v):
+    waiting = wait(v)
+    next(waiting)
+    waiting.close()
+    return left.pop()
+"""
+
+
+@pytest.mark.parametrize("setup", [BY_VALUE, CLOSED_GENERATOR], ids=["member by its value", "closed generator"])
+def test_what_members_and_closed_generators_keep_is_walked_again(setup: str) -> None:
+    verdict = check({"main.py": WALKED_AGAIN.format(setup=setup, ask="got.backward()")})
+    assert verdict.violations == []
+    assert "surplus-retain-graph exact" not in verdict.fired
+
+
+@pytest.mark.parametrize(
+    "setup",
+    [BY_VALUE.replace("kept = v", "kept = 1"), CLOSED_GENERATOR.replace("append(v)", "append(1)")],
+    ids=["member by its value", "closed generator"],
+)
+def test_what_members_and_closed_generators_keep_of_digits_needs_no_graph(setup: str) -> None:
+    verdict = check({"main.py": WALKED_AGAIN.format(setup=setup, ask="print(got)")})
+    assert verdict.violations == []
+    assert verdict.fired["surplus-retain-graph exact"] == 1

@@ -16,6 +16,14 @@ def swallows(handler: ast.ExceptHandler) -> bool:
     return gets and not any(isinstance(n, ast.Raise) for statement in handler.body for n in walk(statement))
 
 
+def may_close(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler gets what ends a generator that is closed (docs: ``generator.close``)."""
+    kinds = () if handler.type is None else walk(handler.type)
+    return handler.type is None or any(
+        isinstance(n, ast.Name) and n.id in ("GeneratorExit", "BaseException") for n in kinds
+    )
+
+
 def names_it(types: Iterable[ast.expr]) -> bool:
     """Whether one of the types of exceptions may be that of the error."""
     return any(isinstance(n, ast.Name) and n.id in _ERRORS for each in types for n in walk(each))

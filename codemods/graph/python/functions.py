@@ -275,7 +275,7 @@ class Functions(Remembering):
         if members := members_of(Class(info)):
             # Phase("train"): one of them
             asked: list[Value] = []
-            asked += (m for m in members if isinstance(m, Const) and args.positional[:1] == [m.value.of])
+            asked += (m for m in members if isinstance(m, Const) and _is_same(args.get(0, "value"), m.value.of))
             if not asked and any(known_as(member) in run.names_kept for member in members):
                 return run.lost(info.name)
             return run.one_of(asked or members) or run.unknown(info.name)
@@ -345,6 +345,16 @@ class Functions(Remembering):
             args = Arguments(args.call, args.positional[:1])
         filled = kind if kind != "deque" else "list"
         return self.call_value(Library(f"builtins.{filled}"), args, at)
+
+
+def _is_same(one: Value | None, other: Value) -> bool:
+    """Whether two values are one constant."""
+    return (
+        isinstance(one, Const)
+        and isinstance(other, Const)
+        and type(one.value) is type(other.value)
+        and bool(one.value == other.value)
+    )
 
 
 def _acts_unseen(info: ClassInfo) -> bool:

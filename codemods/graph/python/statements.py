@@ -23,9 +23,10 @@ from codemods.graph.model.values import (
     Sequence,
     Unknown,
 )
-from codemods.graph.python.catching import ends_errors, names_it, swallows, yields_in_a_try
+from codemods.graph.python.catching import ends_errors, may_close, names_it, swallows, yields_in_a_try
 from codemods.graph.python.loops import Loops
 from codemods.graph.run.core import BudgetEnded
+from codemods.source.walking import walk
 
 
 class Statements(Loops):
@@ -248,6 +249,7 @@ class Statements(Loops):
             ends.append(run.s)
         thrown, values = self.raises, run.thrown
         self.raises, run.thrown = outer_raises, outer_thrown
+        yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for statement in s.body for n in walk(statement))
         for handler in s.handlers:
             run.frame.caught = run.one_of([*values, run.lost("exception")])
             # an exception may come at any point of the body: at its begin, or with all its effects
@@ -263,7 +265,8 @@ class Statements(Loops):
                 assert run.frame.caught is not None
                 self.store_name(handler.name, run.frame.caught, handler)
             self.execute(handler.body)
-            if not run.dead:
+            # who closes a generator does not see the error that ended it
+            if not run.dead or (yields and may_close(handler)):
                 ends.append(run.s)
         run.frame.caught = caught_before
         if not s.handlers:
