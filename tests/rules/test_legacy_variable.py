@@ -291,6 +291,23 @@ def test_first_element_that_stays(tmp_path: Path, expression: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "given",
+    [
+        "loss.data = loss.data.reshape(1)",
+        "loss.unsqueeze_(0)",
+        "try:\n    loss.data[0]\nexcept IndexError:\n    loss.data = torch.reshape(loss.data, (1,))",
+    ],
+)
+def test_first_element_of_what_was_given_another_shape(tmp_path: Path, given: str) -> None:
+    program = f"{HEAD}loss = net(torch.ones(2, 4)).sum()\nloss.backward()\n{given}\nprint(loss.data[0])\n"
+    assert [f for f in found(tmp_path, RULE, program) if ".item()" in f.remedy] == []
+    before = (
+        f"{HEAD}loss = net(torch.ones(2, 4)).sum()\nloss.backward()\nprint(loss.data[0])\nloss.data = loss.data + 1\n"
+    )
+    assert [f for f in found(tmp_path, RULE, before) if ".item()" in f.remedy] != []
+
+
+@pytest.mark.parametrize(
     "code",
     [
         "try:\n    print(loss.data[0])\nexcept IndexError:\n    print(loss.item())",

@@ -157,7 +157,7 @@ def has_dimension(value: Value, subject: ast.expr) -> bool:
 def _is_shaped(node: Node) -> bool:
     while node.kind is NodeKind.OP and node.label in KEEPS_SHAPE and len(node.parents) == 1:
         node = node.parents[0]
-    return node.kind is NodeKind.OP and node.label in _SHAPED
+    return node.kind is NodeKind.OP and node.label.removesuffix("_") in _SHAPED
 
 
 def reduced(expression: ast.expr) -> bool:

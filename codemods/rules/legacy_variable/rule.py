@@ -11,7 +11,7 @@ from codemods.graph.model.kinds import AliasForm, Altered, OldKind
 from codemods.graph.model.nodes import Frame, Node, Place, all_descendants
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
-from codemods.graph.model.values import DATA, Tensor
+from codemods.graph.model.values import DATA, Tensor, nodes_of
 from codemods.graph.python.old_forms import first_element
 from codemods.proofs.observations import Decision, Observation, Shows, Site, link_of, sites
 from codemods.proofs.syntax import suspends
@@ -124,6 +124,7 @@ class LegacyVariable(Rule):
         yield from self._given(trace)
         changes = Changes(trace)
         recorded = _recorded(trace)
+        reshaped = _reshaped(trace)
         for alias in trace.aliases:
             file, node = alias.place.frame.file, alias.place.node
             if alias.form is AliasForm.VARIABLE:
@@ -149,6 +150,9 @@ class LegacyVariable(Rule):
             if old.kind is OldKind.FIRST_ELEMENT:
                 proven = one_element(old.value) or reduced(old.subject)
                 if has_dimension(old.value, old.subject):
+                    proven = False
+                if any(reshaped.get(node, old.place.clock) < old.place.clock for node in nodes_of(old.value)):
+                    # loss.data = loss.data.reshape(1)
                     proven = False
                 subject = file.span(old.subject)
                 shows = Shows.FAULT if proven else Shows.UNSURE
@@ -303,6 +307,12 @@ class LegacyVariable(Rule):
 def _followed(frame: Frame, trace: Trace) -> bool:
     """Whether a run came to the end of a call, and into all that it calls: what is written there shows."""
     return frame not in trace.cut_short and (trace.complete or frame.end >= 0)
+
+
+def _reshaped(trace: Trace) -> dict[Node, int]:
+    """The nodes of tensors that get another shape in place, with the first moment of it."""
+    changes = [change for change in trace.alterations if change.how is Altered.SHAPE]
+    return {node: change.place.clock for change in reversed(changes) for node in nodes_of(change.value)}
 
 
 def _recorded(trace: Trace) -> dict[int, tuple[forms.Chain, ...]]:
