@@ -173,7 +173,10 @@ def _with_pieces(runner: Runner, command: Command, run: Run, tell: Telling) -> R
         lacking = missing.ended_by(run)
         if not runner.settings.data:
             break
-        if lacking is None and not runner.instead.transforms and missing.unfit(run):
+        if not runner.instead.former and missing.outdated(run):
+            runner.instead = replace(runner.instead, former=True)
+            tell(f"original, with names that newer releases lack: {command.text}")
+        elif lacking is None and not runner.instead.transforms and missing.unfit(run):
             runner.instead = replace(runner.instead, transforms=True)
             tell(f"original, without transforms that fit no made-up image: {command.text}")
         elif lacking is not None and _made_up(runner, command, lacking):

@@ -20,6 +20,7 @@ from verify.isolation.launcher.mounts import inside
 from verify.isolation.view import homes
 from verify.measured.results import Outcome, Run
 from verify.measured.values import TroubleKind
+from verify.probe.standins.former import is_former
 from verify.running.asking import Wants, wants_of
 from verify.running.settings import Command, Settings
 from verify.running.standins import UNSUPPORTED, parse
@@ -107,8 +108,8 @@ class Instead:
 
     ``texts`` that they read in addition to the declared ones (in the form of :func:`verify.running.standins.parse`),
     ``modules`` that do nothing, and ``folders`` of the tree with modules that are not installed; whether ``transforms``
-    that fail on made-up images are left out, and required ``arguments`` made up, of those that are ``compared`` with
-    a text one of these.
+    that fail on made-up images are left out, required ``arguments`` made up, of those that are ``compared`` with
+    a text one of these, and ``former`` names of libraries found.
     """
 
     texts: tuple[dict[str, Any], ...] = ()
@@ -116,6 +117,7 @@ class Instead:
     folders: tuple[str, ...] = ()
     transforms: bool = False
     arguments: bool = False
+    former: bool = False
     compared: tuple[tuple[str, str], ...] = ()
 
     def beside(self, *modules: str, folders: tuple[str, ...] = ()) -> Instead:
@@ -132,6 +134,7 @@ class Instead:
             "folders": [str(root / folder) for folder in self.folders],
             "transforms": self.transforms,
             "arguments": self.arguments,
+            "former": self.former,
             "compared": dict(self.compared),
         }
 
@@ -164,6 +167,11 @@ def ended_by(run: Run) -> Piece | None:
     if error.kind == TroubleKind.OTHER and _OFFLINE.search(error.message):
         return Piece(NETWORK, error.message.strip().splitlines()[0])
     return None
+
+
+def outdated(run: Run) -> bool:
+    """Whether ``run`` ended at a name that a newer release of a library has no more, but for those of torch."""
+    return run.status != 0 and any(record.error and is_former(record.error.message) for record in run.records)
 
 
 def unfit(run: Run) -> bool:

@@ -244,3 +244,43 @@ def test_required_arguments_are_made_up(folder: Path) -> None:
     report = verified(folder, parse + MODEL + LOOP, "--no-data")
     assert [rewrite["verdict"] for rewrite in report["rewrites"]] == ["not reached"]
     assert report["advice"] == ["give the arguments that it asks for after --: --name, count"]
+
+
+POLICY = """
+import gym
+import numpy as np
+import torch
+
+env = gym.make("CartPole-v0")
+policy = torch.nn.Linear(env.observation_space.shape[0], env.action_space.n)
+optimizer = torch.optim.Adam(policy.parameters(), lr=0.01)
+total = 0
+for episode in range(6):
+    state, done, logs, rewards = env.reset(), False, [], []
+    while not done:
+        spread = torch.distributions.Categorical(logits=policy(torch.from_numpy(state)))
+        action = spread.sample()
+        state, reward, done, _ = env.step(np.int(action.item()))
+        logs.append(spread.log_prob(action))
+        rewards.append(reward)
+    loss = -torch.stack(logs).sum() * {factor}sum(rewards)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += loss
+print(total)
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("gym") is not None, reason="gym is installed")
+@pytest.mark.usefixtures("warm")
+def test_an_old_script_that_learns_in_an_environment(folder: Path) -> None:
+    report = verified(folder, POLICY.format(factor=""), *NO_WAY)
+    assert [rewrite["verdict"] for rewrite in report["rewrites"]] == ["kept"], report
+    assert any("CartPole-v0" in limit for limit in report["limits"])
+    assert any("numpy.int (no longer there" in limit for limit in report["limits"])
+    # What a policy learns from a made-up environment is compared as with a real one.
+    result = changed(folder, POLICY.format(factor=""), POLICY.format(factor="0.5 * "), Promise.EXACT)
+    assert "kept" not in verdicts(result).values(), [each.why for each in result.rewrites]
+    report = verified(folder, POLICY.format(factor=""), "--no-data")
+    assert [rewrite["verdict"] for rewrite in report["rewrites"]] == ["not reached"]

@@ -1,4 +1,4 @@
-"""Data where there is none: files that were declared, torchvision's data sets, and states that nobody has.
+"""What there is not: files that were declared, torchvision's data sets, environments, states, modules, former names.
 
 Everything that is made up is recorded as a ``standin`` event and said on standard error. The values come from a
 random stream of their own, the same in every run, and the script's generators stay as they were. Nothing is ever
@@ -23,7 +23,8 @@ def install(config: dict[str, Any], write: Write, see: Callable[..., None] | Non
     keep images in), ``states`` (whether state dictionaries may be missing), ``modules`` that are not installed and
     ``folders`` of the tree in which modules stand, ``arguments``: whether parsers do without what they require,
     ``compared``: the texts that options get then, by the name that the program reads them by,
-    ``transforms``: whether those that fit no image are left out. ``see`` is shown what such modules are given, what
+    ``transforms``: whether those that fit no image are left out, ``former``: whether names that newer releases of
+    libraries lack are found. ``see`` is shown what such modules are given, what
     loads states that are not there, and what such transforms hold. Writes ``standin`` and ``note`` events.
     """
     # Imported when needed: most processes that a script starts need neither, and should not load more than their own.
@@ -36,6 +37,10 @@ def install(config: dict[str, Any], write: Write, see: Callable[..., None] | Non
         from . import arguments
 
         arguments.install(config.get("compared") or {}, write)
+    if config.get("former"):
+        from . import former
+
+        former.install(write)
     if config.get("modules") or config.get("folders"):
         from . import modules
 

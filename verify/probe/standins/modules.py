@@ -1,11 +1,12 @@
-"""Modules that nobody has installed: those of the tree are found in it, the others do nothing.
+"""Modules that nobody has installed: those of the tree are found in it, the others do nothing, but for environments.
 
-What is asked of such a module can be called, entered and gone over, and gives nothing back that could be counted with:
-whoever computes with it raises a TypeError. A loop over what wrapped something goes over that.
+What is asked of a module that does nothing can be called, entered and gone over, and gives nothing back that could be
+counted with: whoever computes with it raises a TypeError. A loop over what wrapped something goes over that.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,8 @@ from ..guarding.guard import Write
 
 #: Who looks at what such a module is given.
 _SEEN: list[Any] = []
+#: Modules of environments, which are computed with.
+ENVIRONMENTS = ("gym", "gymnasium", "d4rl")
 #: Modules that compute nothing.
 _PEOPLE: set[str] = set()
 
@@ -96,6 +99,7 @@ class _Finder:
     def __init__(self, names: set[str], write: Write) -> None:
         self._names = names
         self._write = write
+        self._contents: dict[str, dict[str, Any]] = {}
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -105,6 +109,11 @@ class _Finder:
             return None
         if name == top:
             why = "not installed; what it is asked for does nothing"
+            if top in ENVIRONMENTS:
+                from . import environments
+
+                self._contents.update(environments.contents(top, self._write))
+                why = "not installed; its environments are made up"
             self._write({"event": "standin", "what": f"the module {top}", "why": why, "shape": None})
         return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
 
@@ -113,6 +122,11 @@ class _Finder:
 
     def exec_module(self, module: ModuleType) -> None:
         module.__path__ = []
+        vars(module).update(self._contents.get(module.__name__, {}))
+        for name in self._contents:
+            # The real ones import their parts themselves.
+            if name.rpartition(".")[0] == module.__name__:
+                importlib.import_module(name)
 
 
 def install(
