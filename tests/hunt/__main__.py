@@ -16,6 +16,9 @@ def main() -> int:
     """Hunt as the command line says; 1 if a promise was broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.hunt", description=__doc__)
     parser.add_argument("--seeds", default="0:1000", help="FROM:TO, the programs to look at")
+    parser.add_argument(
+        "--crossed", action="store_true", help="programs that cross situations with ways, not those of the grammar"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="worker processes")
     parser.add_argument("--out", type=Path, help="where shrunk violations are written")
     parser.add_argument("--rule", action="append", default=[], help="only with this rule selected (repeatable)")
@@ -31,7 +34,7 @@ def main() -> int:
     # The programs train on the CPU; where there is a card, autograd starts threads for it, which do not survive a fork.
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     start, end = map(int, given.seeds.split(":"))
-    hunt = Hunt(tuple(given.rule), given.out, given.verify, given.coverage, given.shrink)
+    hunt = Hunt(tuple(given.rule), given.out, given.verify, given.coverage, given.shrink, given.crossed)
     found = Findings()
     began = time.monotonic()
     portions = [(hunt, seed, min(seed + 20, end)) for seed in range(start, end, 20)]

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from tests.hunt import covering
 from tests.hunt.checking import HARMLESS, Verdict, Violation, check
-from tests.hunt.programs import Program, program
+from tests.hunt.crossed import programs as crossed
+from tests.hunt.programs import Make, Program, program
 from tests.hunt.running import warm
 from tests.hunt.shrinking import shrunk
 from tests.hunt.verifying import disagreements
@@ -28,6 +29,12 @@ class Hunt:
     verify: int = 0
     coverage: int = 0
     shrink: float = 20.0
+    crossed: bool = False
+
+    @property
+    def make(self) -> Make:
+        """What makes the programs."""
+        return crossed.program if self.crossed else program
 
 
 @dataclass
@@ -103,7 +110,7 @@ def hunted(portion: tuple[Hunt, int, int]) -> Findings:
 
 
 def _one(hunt: Hunt, seed: int, found: Findings) -> None:
-    made = program(seed)
+    made = hunt.make(seed)
     found.programs += 1
     found.features.update(set(made.features))
     with covering.lines(found.lines, on=bool(hunt.coverage) and seed % hunt.coverage == 0):
@@ -152,7 +159,7 @@ def _write(hunt: Hunt, seed: int, made: Program, violation: Violation) -> None:
             assert isinstance(candidate, dict)
             return _again(candidate, violation, hunt.rules) is not None
 
-        files = shrunk(made.choices, fails, hunt.shrink)
+        files = shrunk(made.choices, fails, hunt.shrink, hunt.make)
         small = _again(files, violation, hunt.rules)
         if small is not None:
             after, why = dict(small.after), small.why

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from tests.hunt.choices import Choices
 from tests.hunt.grammar import (
@@ -45,6 +46,13 @@ class Program:
     files: dict[str, str]
     features: tuple[str, ...]
     choices: tuple[int, ...]
+
+
+class Make(Protocol):
+    """What makes a program of a seed, or of a record of choices."""
+
+    def __call__(self, seed: int = 0, record: Sequence[int] | None = None) -> Program:
+        """The program."""
 
 
 def program(seed: int = 0, record: Sequence[int] | None = None) -> Program:

@@ -254,4 +254,5 @@ def _array(tensor: Any) -> numpy.ndarray[Any, Any]:
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         # what torch.func computes with has no memory of its own
         tensor = torch._C._functorch.get_unwrapped(tensor)
-    return tensor.detach().cpu().numpy().copy()
+    with torch._C._DisableFuncTorch():
+        return tensor.detach().cpu().numpy().copy()

@@ -6,27 +6,27 @@ import ast
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from tests.hunt.programs import program
+from tests.hunt.programs import Make, program
 
 Files = Mapping[str, str]
 Fails = Callable[[Files], bool]
 
 
-def shrunk(choices: Sequence[int], fails: Fails, seconds: float) -> dict[str, str]:
+def shrunk(choices: Sequence[int], fails: Fails, seconds: float, make: Make = program) -> dict[str, str]:
     """A smaller program that still ``fails``, from the choices of one that does; tries for some ``seconds``."""
     until = time.monotonic() + seconds
-    record = fewer_choices(tuple(choices), fails, time.monotonic() + seconds / 2)
-    return fewer_statements(program(record=record).files, fails, until)
+    record = fewer_choices(tuple(choices), fails, time.monotonic() + seconds / 2, make)
+    return fewer_statements(make(record=record).files, fails, until)
 
 
-def fewer_choices(record: tuple[int, ...], fails: Fails, until: float) -> tuple[int, ...]:
+def fewer_choices(record: tuple[int, ...], fails: Fails, until: float, make: Make = program) -> tuple[int, ...]:
     """A shorter or smaller record whose program still fails."""
 
     def better(candidate: tuple[int, ...]) -> bool:
         if candidate == record or time.monotonic() > until:
             return False
         try:
-            made = program(record=candidate)
+            made = make(record=candidate)
         except Exception:
             return False
         return fails(made.files)

@@ -9,8 +9,9 @@ import pytest
 
 from tests.hunt import comparing
 from tests.hunt.checking import HARMLESS, Checker, check
+from tests.hunt.crossed import programs as crossed
 from tests.hunt.hunting import Findings, Hunt, hunted
-from tests.hunt.programs import program
+from tests.hunt.programs import Make, program
 from tests.hunt.running import Run, run
 from tests.hunt.shrinking import fewer_choices, fewer_statements
 
@@ -36,12 +37,13 @@ def runs(old: str, new: str) -> tuple[Run, Run]:
     return run({"main.py": TRAIN}), run({"main.py": TRAIN.replace(old, new)})
 
 
-def test_programs_are_python_and_come_again() -> None:
+@pytest.mark.parametrize("make", [program, crossed.program])
+def test_programs_are_python_and_come_again(make: Make) -> None:
     for seed in range(200):
-        made = program(seed)
+        made = make(seed)
         for text in made.files.values():
             ast.parse(text)
-        assert program(record=made.choices).files == made.files
+        assert make(record=made.choices).files == made.files
 
 
 def test_a_run_is_watched() -> None:
