@@ -11,7 +11,7 @@ import inspect
 import operator
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -124,14 +124,17 @@ _STOPPED = re.compile(
     r"|`np\.(?P<numpy>\w+)` was removed"
     r"|No module named '(?P<gone>[\w.]+)'"
 )
-_LOADER = re.compile(r"load\(\) missing 1 required positional argument: 'Loader'")
+_CALLED = re.compile(
+    r"load\(\) missing 1 required positional argument: 'Loader'"
+    r"|Unable to avoid copy while creating an array as requested"
+)
 
 
 def is_former(message: str) -> bool:
     """Whether ``message`` is that of an error about a name which a module had once."""
     match = _STOPPED.match(message)
     if match is None:
-        return _LOADER.search(message) is not None
+        return _CALLED.match(message) is not None
     if match["gone"]:
         return match["gone"] in FORMER and "." in match["gone"]
     module = match["module"] or match["origin"] or "numpy"
@@ -142,7 +145,8 @@ def install(write: Write) -> None:
     """Have such names be found from now on. Writes a ``standin`` event for each that is asked for."""
     for module, names in FORMER.items():
         when_imported(module, functools.partial(_patch, module, names, write))
-    when_imported("yaml", functools.partial(_load_without_loader, write))
+    for module, name, amend in (("yaml", "load", _loader), ("numpy", "array", _copy)):
+        when_imported(module, functools.partial(_once_valid, module, name, amend, write))
     sys.meta_path.append(_Finder())
 
 
@@ -169,19 +173,43 @@ def _patch(name: str, names: dict[str, Any], write: Write) -> None:
     held["__getattr__"] = find
 
 
-def _load_without_loader(write: Write) -> None:
-    """PyYAML 6 asks for a loader; before 5.1 ``load`` took the one that may run code, now it gets the full one."""
-    yaml: Any = sys.modules["yaml"]
-    original = yaml.load
+#: Changes the named arguments of a call of a library that was valid once, and says what it made of it; nothing where the
+#: call still is.
+_Amend = Callable[[Any, tuple[Any, ...], dict[str, Any]], str]
+
+
+def _once_valid(module: str, name: str, amend: _Amend, write: Write) -> None:
+    """Have the function ``name`` of ``module`` take what it took."""
+    library: Any = sys.modules[module]
+    original = getattr(library, name)
+    told = False
 
     @functools.wraps(original)
-    def load(stream: Any, *loader: Any, **named: Any) -> Any:
-        if not loader and not named:
-            write({"event": "standin", "what": "yaml.load", "why": "without a loader; the full one", "shape": None})
-            return original(stream, yaml.FullLoader)
-        return original(stream, *loader, **named)
+    def call(*arguments: Any, **named: Any) -> Any:
+        nonlocal told
+        why = amend(library, arguments, named)
+        if why and not told:
+            told = True
+            write({"event": "standin", "what": f"{module}.{name}", "why": why, "shape": None})
+        return original(*arguments, **named)
 
-    yaml.load = load
+    setattr(library, name, call)
+
+
+def _loader(yaml: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
+    """PyYAML 6 asks for a loader; before 5.1 the one was taken that may run code, now the full one is."""
+    if named or len(arguments) != 1:
+        return ""
+    named["Loader"] = yaml.FullLoader
+    return "without a loader; the full one"
+
+
+def _copy(numpy: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
+    """NumPy 2 raises where ``copy=False`` cannot be had; before, it copied there."""
+    if named.get("copy", True) is not False:
+        return ""
+    named["copy"] = None
+    return "copy=False means to copy where that must be, as before NumPy 2"
 
 
 class _Finder:

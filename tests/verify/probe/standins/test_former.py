@@ -14,6 +14,7 @@ import numpy as np
 
 print(isinstance([], Iterable), isinstance({}, collections.Mapping), time.clock() >= 0)
 print(inspect.getargspec(lambda a, b=1: 0).args)
+print(np.array([1], copy=False), np.array(np.ones(1), copy=True))
 print(np.float(2), np.object, np.Inf, np.product([2, 3]), np.asscalar(np.ones(1)))
 try:
     np.never_there
@@ -28,12 +29,13 @@ def test_former_names_mean_what_they_meant() -> None:
     assert done.stdout.splitlines() == [
         "True True True",
         "['a', 'b']",
+        "[1] [1.]",
         "2.0 <class 'object'> inf 6 1.0",
         "module 'numpy' has no attribute 'never_there'",
     ], done.stderr
     told = [standin["what"] for standin in record.standins]
     assert told[:3] == ["collections.Iterable", "collections.Mapping", "time.clock"]
-    assert {"numpy.Inf", "inspect.getargspec"} <= set(told)
+    assert {"numpy.Inf", "numpy.array", "inspect.getargspec"} <= set(told)
 
 
 def test_without_being_asked_for_they_are_not_there() -> None:
@@ -64,6 +66,7 @@ def test_a_module_that_is_gone_is_made() -> None:
         "cannot import name 'imread' from 'scipy.misc' (/x/scipy/misc/__init__.py)",
         "No module named 'torchvision.models.utils'",
         "load() missing 1 required positional argument: 'Loader'",
+        "Unable to avoid copy while creating an array as requested.\nIf using `np.array(obj, copy=False)` replace it",
     ],
 )
 def test_errors_about_former_names(message: str) -> None:
@@ -85,3 +88,14 @@ def test_errors_about_former_names(message: str) -> None:
 )
 def test_errors_about_other_names(message: str) -> None:
     assert not is_former(message)
+
+
+def test_loaders_and_copies_that_are_asked_for_stay() -> None:
+    pytest.importorskip("yaml")
+    record, done = probe(
+        "import torch, yaml\nprint(yaml.load('a: 1', Loader=yaml.BaseLoader), yaml.load('a: 1', yaml.BaseLoader))\n"
+        "print(yaml.load('a: 1'))\n",
+        former=True,
+    )
+    assert done.stdout == "{'a': '1'} {'a': '1'}\n{'a': 1}\n", done.stderr
+    assert [standin["what"] for standin in record.standins] == ["yaml.load"]
