@@ -173,8 +173,8 @@ def _patch(name: str, names: dict[str, Any], write: Write) -> None:
     held["__getattr__"] = find
 
 
-#: Changes the named arguments of a call of a library that was valid once, and says what it made of it; nothing where the
-#: call still is.
+#: Changes the named arguments of a call of a library that was valid once, and says what it made of it; nothing where it
+#: still is.
 _Amend = Callable[[Any, tuple[Any, ...], dict[str, Any]], str]
 
 
