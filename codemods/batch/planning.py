@@ -44,7 +44,7 @@ _SHOWN = 5
 _OUTLOOKS = {
     PROVEN: "proven by a run, in part at least",
     READY: "ready to be run, as far as the code tells",
-    STOOD_IN: "ready with stand-ins for what only loggers, bars and plots are asked for",
+    STOOD_IN: "ready with stand-ins for loggers, bars, plots and environments",
     DOUBTFUL: "perhaps in part: stand-ins for modules that are not installed",
     LACKING: "not to be run without",
     UNJUDGED: "run already, and not judged",

@@ -32,18 +32,18 @@ class Prospect:
     @property
     def outlook(self) -> str:
         """How far it comes by what is seen. Data do not count: for many, stand-ins are made."""
-        from verify.running.missing import FOR_PEOPLE, NEVER_MADE_UP
+        from verify.running.missing import NEVER_MADE_UP, STOOD_IN_FOR
 
         if self.arguments or not NEVER_MADE_UP.isdisjoint(self.modules):
             return LACKING
         # Every module gets a stand-in; where the program computes with it, little can be judged.
-        return READY if not self.modules else STOOD_IN if FOR_PEOPLE.issuperset(self.modules) else DOUBTFUL
+        return READY if not self.modules else STOOD_IN if STOOD_IN_FOR.issuperset(self.modules) else DOUBTFUL
 
     def missing(self) -> list[str]:
         """What would bring it further, piece by piece; not what only tells people something."""
-        from verify.running.missing import FOR_PEOPLE
+        from verify.running.missing import STOOD_IN_FOR
 
-        modules = [f"module {name}" for name in self.modules if name not in FOR_PEOPLE]
+        modules = [f"module {name}" for name in self.modules if name not in STOOD_IN_FOR]
         return [*(f"argument {name}" for name in self.arguments), *modules]
 
     def text(self) -> str:

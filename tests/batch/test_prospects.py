@@ -91,7 +91,7 @@ def test_a_plan_says_which_can_be_verified(tmp_path: Path) -> None:
         "lacks": NEEDS.replace("import helper\n", ""),
         "lib": CLEAN,
         "asks": ASKS,
-        "bars": "import prettytable\n" + TRAIN if lacks("prettytable") else "import visdom\n" + TRAIN,
+        "bars": f"import gym\nimport {'prettytable' if lacks('prettytable') else 'visdom'}\n" + TRAIN,
     }.items():
         repository(tmp_path / "repos" / name, {"train.py": text})
     (tmp_path / "repos" / "none" / ".git").mkdir(parents=True)
@@ -108,7 +108,7 @@ def test_a_plan_says_which_can_be_verified(tmp_path: Path) -> None:
     for line in (
         "2 ready to be run, as far as the code tells: reads, ready\n"
         "    1 with data that are not there, for many of which stand-ins are made\n",
-        "1 ready with stand-ins for what only loggers, bars and plots are asked for: bars\n",
+        "1 ready with stand-ins for loggers, bars, plots and environments: bars\n",
         "2 perhaps in part: stand-ins for modules that are not installed: bare, lacks\n"
         "    1 × module no_such_module_b\n    1 × module no_such_module_a\n",
         "1 not to be run without: asks\n    1 × argument --data\n",

@@ -21,6 +21,7 @@ from verify.isolation.view import homes
 from verify.measured.results import Outcome, Run
 from verify.measured.values import TroubleKind
 from verify.probe.standins.former import is_former
+from verify.probe.standins.modules import ENVIRONMENTS
 from verify.running.asking import Wants, wants_of
 from verify.running.settings import Command, Settings
 from verify.running.standins import UNSUPPORTED, parse
@@ -76,6 +77,8 @@ FOR_PEOPLE = words(
     "loguru matplotlib mlflow neptune plotly prettytable progressbar pynvml rich seaborn setproctitle swanlab tabulate "
     "tensorboard tensorboardX tensorboard_logger termcolor torchinfo torchsummary torchviz tqdm visdom wandb"
 )
+#: Stand-ins for these are as good as they are, for what a run is to show.
+STOOD_IN_FOR = FOR_PEOPLE.union(ENVIRONMENTS)
 _REQUIRED = (
     re.compile(r"error: the following arguments are required: (?P<names>.+)"),
     re.compile(r"Error: Missing (?:option|argument|parameter) '?(?P<names>[^'\n.]+)"),
