@@ -4,7 +4,7 @@ Both questions go outward from the place, suite by suite, and through the calls 
 the other stands as well. What stands around both decides about both.
 
 * ``if`` and ``match`` may leave a place out. From another on, what a count of the turns of ``counted`` leaves out is
-  not missed: it comes in every few turns.
+  not missed: it comes in every few turns, and is never left out for good.
 * A loop may take no turn; with ``turning`` it takes one.
 * ``return`` in a function that was called leaves out what is behind it. ``break``, ``continue`` and what else leaves a
   turn matters only from another on: on the way to another, they leave that as well. Loops that are passed whole keep
@@ -22,8 +22,8 @@ from typing import NamedTuple
 from codemods.graph.model.nodes import Place
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.blocks import meeting
-from codemods.proofs.counted import by_count
-from codemods.proofs.syntax import FUNCTIONS, LOOPS, ends_errors, own_nodes
+from codemods.proofs.syntax import FUNCTIONS, LOOPS, ends_errors, own_nodes, scope
+from codemods.source.walking import walk
 
 _ENDING_TURNS = (ast.Break, ast.Continue)
 _ENDING_CALLS = (ast.Return, ast.Yield, ast.YieldFrom)
@@ -102,7 +102,7 @@ def _comes(place: Place, first: ast.stmt | None, loop: ast.AST | None, turning: 
         ):
             return True
         if isinstance(suite.outer, ast.If):
-            if not by_count(file, suite.outer.test, counted, holds=suite.field == "body"):
+            if not _by_count(file, suite.outer.test, counted, holds=suite.field == "body"):
                 return False
         elif suite.decides and not (turning and isinstance(suite.outer, LOOPS) and suite.field == "body"):
             return False
@@ -133,7 +133,7 @@ def _counts(file: ParsedFile, node: ast.AST, statement: ast.stmt, loop: ast.AST 
         and isinstance(statement, ast.If)
         and not statement.orelse
         and node in statement.body
-        and by_count(file, statement.test, loop, holds=False)
+        and _by_count(file, statement.test, loop, holds=False)
     )
 
 
@@ -158,3 +158,62 @@ def _outward(place: Place) -> Iterator[_Suite]:
         if isinstance(outer, FUNCTIONS):
             return
         node = outer
+
+
+def _by_count(file: ParsedFile, test: ast.expr, loop: ast.AST | None, *, holds: bool) -> bool:
+    """Whether nothing but a count of the turns of ``loop`` keeps a condition from being what ``holds`` says: it is so
+    in every nth turn at least."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _by_count(file, test.operand, loop, holds=not holds)
+    if isinstance(test, ast.BoolOp):
+        each = [_by_count(file, part, loop, holds=holds) for part in test.values]
+        return any(each) if isinstance(test.op, ast.Or) is holds else all(each)
+    value = test.left if isinstance(test, ast.Compare) and len(test.ops) == 1 else test
+    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Mod):
+        return False
+    asked = [node for node in walk(value.left) if isinstance(node, (ast.Name, ast.Attribute))]
+    calls = any(isinstance(node, (ast.Call, ast.Subscript)) for node in walk(test))
+    return loop is not None and not calls and len(asked) == 1 and _counts_turns(file, asked[0], loop)
+
+
+def _counts_turns(file: ParsedFile, name: ast.expr, loop: ast.AST) -> bool:
+    """Whether a name or an attribute counts the turns of a loop: by ``enumerate``, ``range`` or ``+= 1``."""
+    text, counted = ast.unparse(name), False
+    for node in walk(scope(file, loop)):
+        if not isinstance(getattr(node, "ctx", None), ast.Store) or ast.unparse(node) != text:
+            continue
+        made = file.parent(node)
+        if isinstance(made, ast.AugAssign):
+            if not isinstance(made.op, ast.Add) or not _whole(made.value):
+                return False
+            if any(each is made for each in getattr(loop, "body", ())):
+                counted = True
+            elif any(each is made for each in walk(loop)):
+                # it counts what comes in some turns only
+                return False
+        elif isinstance(made, ast.Assign):
+            if not _whole(made.value):
+                return False
+        elif made is loop or (made is not None and file.parent(made) is loop):
+            counted = counted or _numbers(loop, node)
+        else:
+            return False
+    return counted
+
+
+def _whole(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and type(value.value) is int
+
+
+def _numbers(loop: ast.AST, target: ast.AST) -> bool:
+    """Whether a target of a loop is a number that grows by one in each turn."""
+    if not isinstance(loop, (ast.For, ast.AsyncFor)):
+        return False
+    paired = isinstance(loop.target, ast.Tuple) and loop.target.elts[0] is target
+    given: ast.AST | None = loop.iter if paired or loop.target is target else None
+    while isinstance(given, ast.Call):
+        if isinstance(given.func, ast.Name) and given.func.id == ("enumerate" if paired else "range"):
+            return True
+        # a bar of progress gives what it gets
+        given = given.args[0] if given.args else None
+    return False

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from codemods.graph.model.kinds import Marked, NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Walk, all_descendants
 from codemods.graph.model.trace import Step, Trace
-from codemods.proofs.idle_steps import MAY_WALK, idle_steps
+from codemods.proofs.gradients import MAY_WALK, idle_steps
 from codemods.proofs.marks import concerns
 from codemods.proofs.observations import Observation
 from codemods.proofs.syntax import bindings, scope

@@ -13,10 +13,9 @@ from codemods.graph.model.values import Instance
 from codemods.proofs.early_changes import changes_of, refused
 from codemods.proofs.handed_flags import Flag, flag_of
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
-from codemods.proofs.outside import Outside
 from codemods.proofs.reach import library_model
 from codemods.proofs.syntax import method
-from codemods.proofs.unseen import Way, WayOut, computes, ways_out
+from codemods.proofs.unseen import Outside, Way, WayOut, computes, ways_out
 from codemods.rules.base import Rule
 from codemods.terms.edits import DropArgument, Edit, ReplaceExpression
 from codemods.terms.findings import Finding, Promise, TrailStep

@@ -29,10 +29,9 @@ from codemods.proofs.kept.uses import (
     statement_span,
 )
 from codemods.proofs.observations import Shows
-from codemods.proofs.outside import Outside
 from codemods.proofs.reach import through_phi
 from codemods.proofs.syntax import DEFINITIONS, LOOPS, last_name
-from codemods.proofs.unseen import Way, leaves_sight
+from codemods.proofs.unseen import Outside, Way, leaves_sight
 from codemods.source import walking
 from codemods.terms.spans import Span
 

@@ -17,7 +17,7 @@ from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind, UseKind, W
 from codemods.graph.model.nodes import Frame, Node, Place, Use, Value, all_ancestors, all_descendants
 from codemods.graph.model.trace import Forward, Trace
 from codemods.graph.model.values import Instance, Module, Optimizer, Parameters, Unknown, options_of
-from codemods.proofs.idle_steps import meant_for_idle_steps
+from codemods.proofs.gradients import meant_for_idle_steps
 from codemods.proofs.marks import clearings
 from codemods.proofs.observations import Shows
 from codemods.proofs.reach import folds, spread

@@ -16,10 +16,9 @@ from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Mark, Trace
 from codemods.graph.model.values import Instance, Unknown, options_of
 from codemods.proofs.observations import Shows
-from codemods.proofs.outside import Outside
 from codemods.proofs.reach import library_model, maybe_frozen, spread
 from codemods.proofs.syntax import called, is_own
-from codemods.proofs.unseen import Way, ways_out
+from codemods.proofs.unseen import Outside, Way, ways_out
 from codemods.source import walking
 
 _READS = frozenset({Marked.GRADIENT_READ, Marked.GRADIENTS_CHANGED, Marked.HOOK, Marked.OPTIMIZED})
