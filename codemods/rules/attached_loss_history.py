@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from codemods.proofs.kept.uses import HISTORY
-from codemods.rules.attached_loss_total import AttachedLossTotal
+from codemods.rules.attached_loss_total.needs import HISTORY
+from codemods.rules.attached_loss_total.rule import AttachedLossTotal
 
 
 class AttachedLossHistory(AttachedLossTotal):

@@ -8,7 +8,7 @@ import pytest
 
 from codemods.source.options import Options
 from codemods.terms.findings import Promise
-from tests.rules.tools import LEARNING, analysed
+from tests.rules.tools import LEARNING, analysed, mended
 
 PROGRAM = """
 {before}
@@ -108,3 +108,35 @@ def test_a_name_for_each_run_of_training_is_not_replaced(tmp_path: Path) -> None
         "        learn(loss)\n    results[name] = loss\nprint({k: v.item() for k, v in results.items()})\n"
     )
     assert [f.promise for f in analysed(tmp_path, Options(select=RULES), HEAD, program)] == [Promise.EXACT]
+
+
+READ_BEHIND = """
+seen = []
+for x, y in batches():
+    loss = criterion(net(x), y)
+    seen.append(loss)
+    {read}
+    learn(loss)
+print(seen)
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "kept"),
+    [
+        # read by the name that had it before
+        ("if loss: print('some')", "loss.item()"),
+        ("while loss: break", "loss.item()"),
+        ("assert loss", "loss.item()"),
+        ("match loss:\n        case 0: print('none')", "loss.item()"),
+        # read through the list: what stands below the condition says nothing of who reads it
+        ("if seen[-1]: print(loss)", "loss.detach()"),
+        ("assert seen[-1], loss", "loss.detach()"),
+        ("for part in seen[-1].view(1): print(loss)", "loss.detach()"),
+        ("match seen[-1]:\n        case torch.Tensor(): print(loss)", "loss.detach()"),
+    ],
+)
+def test_what_a_condition_reads_is_its_own(tmp_path: Path, read: str, kept: str) -> None:
+    program = READ_BEHIND.format(read=read)
+    found = analysed(tmp_path, Options(select=RULES), HEAD, program)
+    assert f"seen.append({kept})" in mended(tmp_path, found)

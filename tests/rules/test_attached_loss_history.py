@@ -650,12 +650,27 @@ def test_a_set_tells_tensors_apart_and_numbers_not(tmp_path: Path) -> None:
     check(tmp_path, program, "seen.add(loss.detach())")
 
 
+RECORD = """
+class Record:
+    def __init__(self, loss):
+        self.loss = loss
+"""
+
+
+@pytest.mark.parametrize(("walked", "found"), [("learn(loss)", 1), ("loss.backward(retain_graph=True)", 0)])
+def test_an_object_may_be_read_anywhere_so_its_graph_has_to_be_freed(tmp_path: Path, walked: str, found: int) -> None:
+    program = RECORD + LOOP.replace("seen.append(loss)", "seen.append(Record(loss))").replace("learn(loss)", walked)
+    assert len(analysed(tmp_path, Options(select=RULES), HEAD, program)) == found
+
+
 SPOKEN = {
     "itertools.chain": ("seen = []", "seen = list(itertools.chain(seen, [loss.clone()]))", "seen"),
     "a tuple made anew": ("seen = ()", "seen = (*seen, loss.clone())", "seen"),
     "a heap": ("seen = []", "heapq.heappush(seen, (len(seen), loss.clone()))", "seen"),
     "a method under another name": ("seen = []; box.put = seen.append", "box.put(loss.clone())", "a container"),
     "a method": ("box.seen = []", "box.seen.append(loss.clone())", "box.seen"),
+    "a key": ("box.seen = {}", "box.seen[len(box.seen)] = loss.clone()", "box.seen"),
+    "a list added to it": ("box.seen = []", "box.seen += [loss.clone()]", "box.seen"),
 }
 
 

@@ -203,6 +203,25 @@ print(total / hits)
     check(tmp_path, program, "total += loss.detach()")
 
 
+def test_a_count_that_is_assigned_may_be_nothing_too(tmp_path: Path) -> None:
+    program = """
+total, hits = 0, 0
+for x, y in batches():
+    loss = criterion(net(x), y)
+    learn(loss)
+    total += loss
+    hits = (y > 0.9).sum().item()
+print(total / hits)
+"""
+    check(tmp_path, program, "total += loss.detach()")
+
+
+@pytest.mark.parametrize("begin", ["MeanMetric()", "MeanMetric() if len(net) > 2 else 0.0"])
+def test_what_a_library_made_adds_up_what_it_wants_to(tmp_path: Path, begin: str) -> None:
+    program = "from torchmetrics import MeanMetric\n" + LOOP.replace("total = 0", f"total = {begin}") + "print(total)"
+    assert analysed(tmp_path, Options(select=RULES), HEAD, program) == []
+
+
 def test_a_count_of_some_turns_only(tmp_path: Path) -> None:
     program = """
 total, odd = 0, 0

@@ -313,3 +313,49 @@ def test_a_backward_of_what_cannot_be_seen_may_be_a_derivative(tmp_path: Path, u
 def test_a_second_backward_of_the_loss_itself_is_none(tmp_path: Path) -> None:
     findings = found(tmp_path, "repeated-backward", UNSEEN.format(use="out.backward()"))
     assert [f.promise.value for f in findings] == ["repair"]
+
+
+FRAMES = """
+import torch
+from torch import nn
+
+one, two = nn.Linear(4, 4), nn.Linear(4, 1)
+first = torch.optim.SGD(one.parameters(), lr=0.1)
+second = torch.optim.SGD(two.parameters(), lr=0.1)
+
+for step in range(4):
+    loss = two(torch.tanh(one(torch.randn(8, 4)))).pow(2).mean()
+    first.zero_grad()
+    loss.backward(retain_graph=True)
+    first.step()
+    second.zero_grad()
+    loss.backward()
+    second.step()
+"""
+
+
+def test_two_frames_around_one_loss(tmp_path: Path) -> None:
+    assert {f.promise for f in found(tmp_path, RULE, FRAMES)} == {Promise.EXACT}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("    first.step()\n", "    if loss > 3: continue\n    first.step()\n", "may leave the block"),
+        ("    second.step()\n", "", "no second step is next to it"),
+        ("second.zero_grad()\n", "two.zero_grad(); one.zero_grad()\n", "of the first step are cleared between"),
+        ("second.zero_grad()\n", "for p in two.parameters(): p.grad = None\n", "cannot be seen"),
+        ("    second.step()\n", "    second.step()\n    print(one.weight.grad)\n", "are read after the second call"),
+        ("    first.zero_grad()\n", "", "take part in the first step"),
+        ("    second.zero_grad()\n", "", "take part in the second step"),
+    ],
+)
+def test_what_one_backward_would_change_is_told(tmp_path: Path, before: str, after: str, why: str) -> None:
+    [advice] = found(tmp_path, RULE, FRAMES.replace(before, after))
+    assert advice.promise is Promise.ADVICE
+    assert why in advice.message
+
+
+def test_gradients_that_are_read_before_the_second_step_are_those_of_two_backwards(tmp_path: Path) -> None:
+    read = "    print(one.weight.grad)\n    second.step()\n"
+    assert found(tmp_path, RULE, FRAMES.replace("    second.step()\n", read)) == []

@@ -8,10 +8,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from codemods.graph.model.trace import Trace
-from codemods.proofs.kept.judging import Result
-from codemods.proofs.kept.places import Places
-from codemods.proofs.kept.uses import HISTORY, TOTAL
 from codemods.proofs.observations import Decision, Observation, sites
+from codemods.rules.attached_loss_total.needs import HISTORY, TOTAL, Result
+from codemods.rules.attached_loss_total.places import Places
 from codemods.rules.base import Rule
 from codemods.terms.edits import Edit, WrapExpression
 from codemods.terms.findings import Finding, Promise, TrailStep
@@ -90,15 +89,15 @@ class AttachedLossTotal(Rule):
         path, span = key
         first = known[0]
         tensor = any(f["tensor"] for f in known)
-        parts: dict[tuple[str, Span], tuple[bool, bool, bool]] = {}
+        parts: dict[tuple[str, Span], tuple[bool, bool]] = {}
         for seen in known:
-            for where, part, number, scalar, odd in seen["parts"]:
-                before = parts.get((where, part), (False, True, False))
-                parts[(where, part)] = (before[0] or number, before[1] and scalar, before[2] or odd)
+            for where, part, number, scalar in seen["parts"]:
+                before = parts.get((where, part), (False, True))
+                parts[(where, part)] = (before[0] or number, before[1] and scalar)
         edits: list[tuple[str, Edit]] = []
         texts = []
-        for (where, part), (number, scalar, odd) in sorted(parts.items()):
-            style = None if odd else _style(wanted, tensor=tensor, number=number, scalar=scalar)
+        for (where, part), (number, scalar) in sorted(parts.items()):
+            style = _style(wanted, tensor=tensor, number=number, scalar=scalar)
             if style is None:
                 promise = Promise.ADVICE
                 continue
@@ -129,8 +128,8 @@ def _style(wanted: str, *, tensor: bool, number: bool, scalar: bool) -> str | No
     """``float``, ``item`` or ``detach``; None where no form fits.
 
     What is read as a tensor, or is not proven to have one element, stays one whatever the user prefers: a number would
-    break its readers. A value that is sometimes a number has no ``detach`` and no ``item``. ``item`` is the default
-    because newer versions of PyTorch warn when ``float`` gets what has a graph.
+    break its readers. What is sometimes a number has no ``detach`` and no ``item``. ``item`` is the default because
+    newer versions of PyTorch warn when ``float`` gets what has a graph.
     """
     if number:
         return "float" if scalar and not tensor else None

@@ -6,61 +6,108 @@ import ast
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from codemods.graph.model.arguments import given_for
-from codemods.graph.model.kinds import CarrierKind, NodeKind, UseKind, WalkKind
+from codemods.graph.model.facts.libraries import NUMERIC_LIBRARIES, is_logging
+from codemods.graph.model.facts.python import NUMBERS_OF
+from codemods.graph.model.kinds import CarrierKind, NodeKind, PlainKind, UseKind, WalkKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Use, Value, all_descendants
-from codemods.graph.model.trace import Trace
-from codemods.graph.model.values import nodes_of
-from codemods.proofs.kept.earlier import Earlier
-from codemods.proofs.kept.uses import (
-    HISTORY,
-    Kept,
-    Part,
-    arithmetic,
-    benign,
-    changes_in_place,
-    odd,
-    scalar,
-    sometimes_number,
-    statement_span,
-)
+from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.trace import Storing, Trace
+from codemods.graph.model.values import Const, Join, Library, Plain, Tensor, Unknown, nodes_of
+from codemods.proofs.earlier import Earlier, Keeping
 from codemods.proofs.observations import Shows
 from codemods.proofs.reach import through_phi
-from codemods.proofs.syntax import DEFINITIONS, LOOPS, last_name
+from codemods.proofs.syntax import DEFINITIONS, LOOPS, last_name, method
 from codemods.proofs.unseen import Outside, Way, leaves_sight
 from codemods.source import walking
 from codemods.terms.spans import Span
 
+TOTAL = "attached-loss-total"
+HISTORY = "attached-loss-history"
+_NEEDS_NUMBERS = ("float", "int", "complex")
+_OF_NUMBERS = ("float", "int", "round", "abs", "str", "format", "max", "min")
+_COMPARING = frozenset(("bisect", "heapq", "operator", "random", "statistics"))
+"""Libraries of Python that hand on, order or add up what they get, numbers and tensors alike (docs)."""
+_PLAIN_ARITHMETIC = ("Add", "Sub", "Mult", "Div", "neg")
+_COUNTS_FEW = ("sum", "item", "count_nonzero", "nonzero", "count", "any", "all", "eq", "tolist")
+_HISTORY = (UseKind.HISTORY_READ, UseKind.REFUSED, UseKind.GRADIENT_READ)
+
 Result = tuple[str, Span, Shows, dict[str, Any]]
 """Path, span, what is shown, and facts."""
-_HISTORY = (UseKind.HISTORY_READ, UseKind.REFUSED, UseKind.GRADIENT_READ)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """An expression to mend; ``number`` where it is sometimes a number, ``scalar`` where proven to have one element."""
+
+    file: ParsedFile
+    expression: ast.expr
+    nodes: tuple[Node, ...]
+    number: bool
+    scalar: bool
+    odd: bool
+    """Whether it is sometimes neither a tensor nor a number."""
+
+
+@dataclass(eq=False)
+class Kept(Keeping):
+    """One value that something keeps, in one run: ``nodes`` are its graphs, ``sums`` those of its holder."""
+
+    rule: str
+    place: Place
+    name: str
+    verb: str
+    parts: list[Part]
+    nodes: list[Node]
+    sums: list[Node]
+    tensor: bool = False
+    number: bool = False
+    odd: bool = False
+    """Whether what keeps it was given something else elsewhere that is neither a tensor nor a number."""
+    freed: bool = False
+    """Whether a backward has freed of its graph what walking takes."""
+    meant: bool = False
+    """Whether it has its graph on purpose: the graph of gradients was asked for."""
 
 
 class Run:
-    """One run, by what the judges of kept values ask of it; empty until :meth:`index` is called."""
+    """One run, by what is asked of kept values; each answer is worked out when it is asked for first."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.outside = Outside(trace)
         self.steps = sorted(s.place.clock for s in trace.steps)
-        self.sums: dict[int, tuple[str, Span]] = {}
-        """The sums that accumulations made, by the identity of their nodes, with where they stand."""
-        self.numbers: set[tuple[int, int]] = set()
-        """Places that keep something, each with itself and the calls that handed it a plain number."""
-        self.others: set[tuple[int, int]] = set()
-        """The same for what is neither a tensor nor a number: None, a text, a list."""
-        self.roots: set[int] = set()
-        self.loops: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        """When each loop began and ended, by the identity of its statement."""
+        kinds = (Tensor, Unknown, Join, Plain, Const)
+        self.grown = [a for a in (*trace.accumulations, *trace.growths) if isinstance(a.added, kinds)]
 
-    def index(self) -> None:
-        """Read the stores, the roots of backwards and the loops from the trace."""
-        self.earlier = Earlier(self.trace)
-        self._find_roots()
+    @cached_property
+    def earlier(self) -> Earlier:
+        return Earlier(self.trace)
+
+    @cached_property
+    def sums(self) -> dict[int, tuple[str, Span]]:
+        """The sums that accumulations made, by the identity of their nodes, with where they stand."""
+        found: dict[int, tuple[str, Span]] = {}
+        for event in self.grown:
+            for node in nodes_of(event.new):
+                found.setdefault(id(node), (event.place.path, statement_span(event.place)))
+        return found
+
+    @cached_property
+    def numbers(self) -> set[tuple[int, int]]:
+        """Places that keep something, each with itself and the calls that handed it a plain number."""
+        given = [(e.place, e.added) for e in self.grown] + [(e.place, e.value) for e in self.trace.storings]
+        return {pair for place, value in given if sometimes_number(value) for pair in _with_calls(place)}
+
+    @cached_property
+    def others(self) -> set[tuple[int, int]]:
+        """The same for what is neither a tensor nor a number: None, a text, a list."""
+        stored = (e for e in self.trace.storings if not e.nodes and (odd(e.value) or odd_part(e.value)))
+        return {pair for event in stored for pair in _with_calls(event.place)}
 
     @cached_property
     def read_later(self) -> set[str]:
@@ -74,14 +121,20 @@ class Run:
             pending += [one for file in files for one in file.once(_definitions, file.tree) if one.name in fresh]
         return names
 
-    def _find_roots(self) -> None:
+    @cached_property
+    def roots(self) -> set[int]:
         """The nodes that backwards started from; for a value that is one of several, all of them."""
-        for walk in self.trace.walks:
-            if walk.kind is WalkKind.BACKWARD:
-                self.roots |= {id(n) for n in through_phi(*walk.roots) if n.kind is not NodeKind.PHI}
+        walks = (walk for walk in self.trace.walks if walk.kind is WalkKind.BACKWARD)
+        return {id(n) for walk in walks for n in through_phi(*walk.roots) if n.kind is not NodeKind.PHI}
+
+    @cached_property
+    def loops(self) -> dict[int, list[tuple[int, int]]]:
+        """When each loop began and ended, by the identity of its statement."""
+        found: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for ran in self.trace.ran:
             if isinstance(ran.statement, LOOPS):
-                self.loops[id(ran.statement)].append((ran.first, ran.last))
+                found[id(ran.statement)].append((ran.first, ran.last))
+        return found
 
     def proven(self, nodes: Iterable[Node]) -> list[Node]:
         """The nodes that a real run is sure to have.
@@ -137,7 +190,7 @@ class Judge:
             for e, v in parts
             if self.run.proven(nodes_of(v))
         ]
-        kept = Kept(rule, place, name, verb, found, attached, sums, place.clock)
+        kept = Kept(rule, place, name, verb, found, attached, sums, since=place.clock)
         kept.number = (id(place.node), id(place.node)) in self.run.numbers
         kept.odd = (id(place.node), id(place.node)) in self.run.others
         return kept
@@ -215,8 +268,10 @@ class Judge:
         causes = {self.run.sums[key] for key in behind & self.run.sums.keys()}
         causes.discard((kept.place.path, statement_span(kept.place)))
         parts = tuple(
-            (p.file.path, p.file.span(p.expression), p.number or kept.number, p.scalar, p.odd or kept.odd)
+            # no form fits what is sometimes neither a tensor nor a number
+            (p.file.path, p.file.span(p.expression), p.number or kept.number or odd, p.scalar and not odd)
             for p in kept.parts
+            for odd in (p.odd or kept.odd,)
         )
         return {
             "belongs": kept.rule,
@@ -293,6 +348,11 @@ class Judge:
         return tensor or _carrier_of(kept.name) in self.run.read_later
 
 
+def _with_calls(place: Place) -> list[tuple[int, int]]:
+    """What is done at a place, by its identity, with itself and with each of the calls that lead to it."""
+    return [(id(place.node), id(at.node)) for at in place.chain()]
+
+
 def needed_at(place: Place) -> Result:
     """What is told of a place whose graph is needed, or of which not all is known."""
     return place.path, statement_span(place), Shows.NEEDED, {}
@@ -326,3 +386,161 @@ def _names(code: ast.AST) -> Iterator[str]:
 
 def _definitions(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     return [node for node in walking.walk(tree) if isinstance(node, DEFINITIONS)]
+
+
+def scalar(value: Value) -> bool:
+    if isinstance(value, Join):
+        return all(scalar(o) for o in value.options)
+    if isinstance(value, Tensor):
+        return value.scalar or bool(value.node is not None and value.node.scalar)
+    if isinstance(value, Unknown):
+        return value.node is not None and value.node.scalar
+    return isinstance(value, (Plain, Const))
+
+
+def scalar_part(node: Node, event: Storing) -> bool:
+    return any(scalar(v) and node in nodes_of(v) for _, v in event.parts)
+
+
+def sometimes_number(value: Value) -> bool:
+    if isinstance(value, Join):
+        return any(sometimes_number(o) for o in value.options)
+    if isinstance(value, Unknown):
+        # of something that cannot be seen nobody knows that it is a tensor, unless a backward says so
+        return value.node is None or any(n.kind is NodeKind.CALL and not n.certain for n in through_phi(value.node))
+    if isinstance(value, Library):
+        return value.node is None
+    if isinstance(value, Const):
+        return isinstance(value.value, (int, float))
+    return isinstance(value, Plain) and value.kind is PlainKind.NUMBER
+
+
+def odd(value: Value) -> bool:
+    """Whether it is sometimes neither a tensor nor a number, such as None, or may be."""
+    return isinstance(value, Join) and any(odd_part(o) for o in value.options)
+
+
+def odd_part(value: Value) -> bool:
+    """The same for a value that is not a choice among several."""
+    if isinstance(value, (Library, Unknown)):
+        return value.node is None
+    return not isinstance(value, Tensor) and not sometimes_number(value)
+
+
+def statement_span(place: Place) -> Span:
+    return place.frame.file.span(place.statement if place.statement is not None else place.node)
+
+
+def benign(use: Use) -> bool:
+    """Whether a use works with a number as it does with a tensor, except for the digits that people read.
+
+    A Python float adds in double precision. What is computed from it may decide how training goes on: a seed, a best
+    value, a length. So a number has to go straight to people.
+    """
+    if use.detached or use.kind not in (UseKind.FORMAT, UseKind.CALL):
+        return False
+    if use.kind is UseKind.FORMAT or is_logging(use.name):
+        return True
+    top = use.name.partition(".")[0]
+    known = use.name in _NEEDS_NUMBERS or use.name in NUMBERS_OF or top in _COMPARING
+    return (known or (top in NUMERIC_LIBRARIES and top != "pickle")) and _told(use.place)
+
+
+def _told(place: Place) -> bool:
+    """Whether what is computed there is only printed, formatted or thrown away."""
+    file = place.frame.file
+    node: ast.AST | None = place.node
+    while node is not None:
+        inner, node = node, file.parent(node)
+        if isinstance(node, (ast.FormattedValue, ast.Expr)):
+            return True
+        if isinstance(node, ast.Call) and inner is not node.func:
+            if isinstance(node.func, ast.Name) and node.func.id == "print":
+                return True
+            if not isinstance(node.func, ast.Name) or node.func.id not in _OF_NUMBERS:
+                return isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Constant)
+        elif not isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Tuple, ast.keyword, ast.Starred)):
+            return False
+    return False
+
+
+def arithmetic(child: Node, parent: Node, kept: Kept) -> bool:
+    """Whether an operation gives with a number what it gives with a tensor, as far as printing goes."""
+    if child.kind is NodeKind.PHI:
+        return True
+    at = child.place.node
+    label = child.operation
+    if child.kind is NodeKind.CALL:
+        return is_logging(child.label)
+    if child.kind is not NodeKind.OP:
+        return False
+    if isinstance(at, ast.Call):
+        return isinstance(at.func, ast.Name) and at.func.id in ("sum", "abs", "round") and label == at.func.id
+    if label not in _PLAIN_ARITHMETIC:
+        return False
+    if label != "Div":
+        return True
+    # by 0.0 a number raises, and a tensor gives infinity
+    by_it = child.label == "Div:by" or parent is not child.parents[0]
+    by_it = by_it or (isinstance(at, ast.BinOp) and child.label == "Div" and isinstance(at.left, ast.Constant))
+    divisor = at.right if isinstance(at, ast.BinOp) else at.value if isinstance(at, ast.AugAssign) else None
+    return not by_it and divisor is not None and not _may_be_zero(divisor, child.place, kept)
+
+
+def _may_be_zero(divisor: ast.expr, place: Place, kept: Kept) -> bool:
+    """Whether a divisor is a count that something suggests may be 0 where the sum holds a tensor."""
+    match divisor:
+        case ast.Constant(value=value):
+            return not value
+        case ast.BinOp(op=ast.FloorDiv() | ast.Sub()):
+            return True
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return not any(isinstance(side, ast.Constant) and side.value for side in (left, right))
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return _may_be_zero(left, place, kept) or _may_be_zero(right, place, kept)
+        case ast.BinOp(left=left, op=ast.Div()):
+            return _may_be_zero(left, place, kept)
+        case ast.Call(func=ast.Name(id="float" | "int" | "round" | "abs"), args=[given, *_]):
+            return _may_be_zero(given, place, kept)
+        case ast.Name() | ast.Attribute():
+            return _counts_few(divisor, place, kept)
+    return method(divisor) in _COUNTS_FEW
+
+
+def _counts_few(counter: ast.Name | ast.Attribute, place: Place, kept: Kept) -> bool:
+    """Whether a counter grows by what may be nothing, or only on some of the paths on which the sum grows."""
+    file = place.frame.file
+    scope: ast.AST | None = place.frame.definition
+    if scope is None or isinstance(counter, ast.Attribute):
+        scope = file.tree
+    text = ast.unparse(counter)
+    grown = kept.place.statement if kept.place.frame.file is file else None
+    around = set(_conditions(file, grown))
+    for node in walking.walk(scope):
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and ast.unparse(node.target) == text:
+            elsewhere = not around.issuperset(_conditions(file, node))
+            if _may_be_nothing(node.value) or (grown is not None and not kept.inside and elsewhere):
+                return True
+        if isinstance(node, ast.Assign) and text in map(ast.unparse, node.targets) and _may_be_nothing(node.value):
+            return True
+    return False
+
+
+def _may_be_nothing(value: ast.expr) -> bool:
+    return any(isinstance(n, ast.Compare) or method(n) in _COUNTS_FEW for n in walking.walk(value))
+
+
+def _conditions(file: ParsedFile, node: ast.AST | None) -> Iterator[ast.AST]:
+    while node is not None:
+        node = file.parent(node)
+        if isinstance(node, DEFINITIONS):
+            return
+        if isinstance(node, (ast.If, ast.Try)):
+            yield node
+
+
+def changes_in_place(child: Node, node: Node) -> bool:
+    at = child.place.node
+    if not child.parents or child.parents[0] is not node:
+        return False
+    return isinstance(at, ast.AugAssign) or (isinstance(at, ast.Call) and child.label.endswith("_"))

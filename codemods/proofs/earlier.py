@@ -6,13 +6,25 @@ import ast
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Carrier, Node, Place
 from codemods.graph.model.trace import Reading, Trace
-from codemods.proofs.kept.uses import Kept
-from codemods.proofs.syntax import DEFINITIONS
 from codemods.source.walking import children
+
+
+@dataclass(eq=False, kw_only=True)
+class Keeping:
+    """That something keeps a value from a moment on."""
+
+    since: int
+    inside: frozenset[int] = frozenset()
+    """Frames between the call that hands the value over and the place that keeps it."""
+    keeper: Carrier | None = None
+    """The name that keeps it, where that is a name."""
+    holder: int = 0
+    """The identity of the container that keeps it as it is, not within another container."""
 
 
 class Earlier:
@@ -39,7 +51,7 @@ class Earlier:
         for storing in trace.storings:
             self._put[getattr(storing.container, "oid", 0)].append(storing.place.clock)
 
-    def had(self, node: Node, place: Place, kept: Kept, clock: int | None = None) -> bool:
+    def had(self, node: Node, place: Place, kept: Keeping, clock: int | None = None) -> bool:
         """Whether code at ``place`` got at ``node`` by what had it before it was kept, not through its keeper.
 
         ``clock`` is the moment just before, if not that of the place.
@@ -48,7 +60,7 @@ class Earlier:
         seen: set[Place] = set()
         return any(self._had(node, expression, place, kept, at, seen) for expression in _operands(place.node))
 
-    def _had(self, node: Node, expression: ast.expr, place: Place, kept: Kept, clock: int, seen: set[Place]) -> bool:
+    def _had(self, node: Node, expression: ast.expr, place: Place, kept: Keeping, clock: int, seen: set[Place]) -> bool:
         if isinstance(expression, ast.Subscript):
             return self._element_had(node, expression, place, kept, clock, seen)
         for carrier in _carriers(node, expression, place, kept):
@@ -67,7 +79,7 @@ class Earlier:
         return False
 
     def _element_had(
-        self, node: Node, expression: ast.Subscript, place: Place, kept: Kept, clock: int, seen: set[Place]
+        self, node: Node, expression: ast.Subscript, place: Place, kept: Keeping, clock: int, seen: set[Place]
     ) -> bool:
         """The same for an element of a container: one that is not the keeper, held the node before, and got nothing
         since."""
@@ -109,7 +121,7 @@ class Earlier:
         return None
 
 
-def _carriers(node: Node, expression: ast.expr, place: Place, kept: Kept) -> Iterator[Carrier]:
+def _carriers(node: Node, expression: ast.expr, place: Place, kept: Keeping) -> Iterator[Carrier]:
     """The variables or attributes that held the node once and that ``expression`` reads, but for the keeper."""
     frame = place.frame
     owners: set[int] = set()
@@ -136,16 +148,9 @@ def _operands(node: ast.AST) -> Iterator[ast.expr]:
 
     Not what calls in it are given: they may give what they got from elsewhere, from the keeper too.
     """
-    heads: list[ast.AST | None]
-    if isinstance(node, (ast.If, ast.While, ast.Assert)):
-        heads = [node.test]
-    elif isinstance(node, (ast.For, ast.AsyncFor)):
-        heads = [node.iter]
-    elif isinstance(node, (*DEFINITIONS, ast.ClassDef, ast.With, ast.AsyncWith, ast.Try)):
-        heads = []
-    else:
-        heads = [node]
-    stack = [h for h in heads if h is not None]
+    stack: list[ast.AST] = [node]
+    if isinstance(node, ast.stmt) and (hasattr(node, "body") or isinstance(node, (ast.Assert, ast.Match))):
+        stack = [getattr(node, head) for head in ("test", "iter", "subject") if hasattr(node, head)]
     while stack:
         found = stack.pop()
         if isinstance(found, (ast.Name, ast.Attribute, ast.Subscript)):

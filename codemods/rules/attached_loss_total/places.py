@@ -8,36 +8,31 @@ from collections.abc import Iterator
 from functools import partial
 
 from codemods.graph.model.kinds import CarrierKind, NodeKind, SequenceKind
-from codemods.graph.model.nodes import Carrier, Node, Place, Value
+from codemods.graph.model.nodes import Carrier, Node, Place, Value, all_ancestors
 from codemods.graph.model.trace import GROWN, NAMED, Accumulation, Storing, Trace
 from codemods.graph.model.values import (
-    Const,
     Instance,
     Join,
-    Mapping,
-    Plain,
     Sequence,
     Tensor,
-    Tuple,
     Unknown,
     nodes_of,
     options_of,
 )
-from codemods.proofs.kept.earlier import assigned
-from codemods.proofs.kept.judging import Judge, Result, Run, needed_at
-from codemods.proofs.kept.uses import (
-    HISTORY,
-    TOTAL,
-    Kept,
-    odd,
-    odd_part,
-    scalar_part,
-    sometimes_number,
-    statement_span,
-)
+from codemods.proofs.earlier import assigned
 from codemods.proofs.reach import through_phi
 from codemods.proofs.sums import Means
 from codemods.proofs.syntax import DEFINITIONS, LOOPS, bindings, own_nodes
+from codemods.rules.attached_loss_total.needs import (
+    HISTORY,
+    TOTAL,
+    Judge,
+    Kept,
+    Result,
+    Run,
+    needed_at,
+    scalar_part,
+)
 from codemods.source import walking
 
 Parts = tuple[tuple[ast.expr, Value], ...]
@@ -53,35 +48,22 @@ class Places:
 
     def read(self) -> Iterator[Result]:
         """What the run shows, place by place."""
-        grown = (*self.run.trace.accumulations, *self.run.trace.growths)
-        sums = [a for a in grown if isinstance(a.added, (Tensor, Unknown, Join, Plain, Const))]
-        if not self.run.trace.complete:
+        trace = self.run.trace
+        if not trace.complete:
             # nothing is known of what would have come
-            places = [e.place for e in sums if e.parts] + [e.place for e in self.run.trace.storings if e.parts]
-            yield from map(needed_at, places)
-            return
-        if not self.run.trace.walks:
-            return
-        self.run.index()
-        given = [(e.place, e.added) for e in sums] + [(e.place, e.value) for e in self.run.trace.storings]
-        for at, value in given:
-            if sometimes_number(value):
-                self.run.numbers |= {(id(at.node), id(p.node)) for p in at.chain()}
-        for event in self.run.trace.storings:
-            if not event.nodes and (odd(event.value) or odd_part(event.value)):
-                self.run.others |= {(id(event.place.node), id(p.node)) for p in event.place.chain()}
-        yield from self._totals(sums)
-        yield from self._histories()
-        yield from self._bests()
+            events: list[Accumulation | Storing] = [*self.run.grown, *trace.storings]
+            yield from (needed_at(event.place) for event in events if event.parts)
+        elif trace.walks:
+            yield from self._totals()
+            yield from self._histories()
+            yield from self._bests()
 
     # sums
 
-    def _totals(self, sums: list[Accumulation]) -> Iterator[Result]:
+    def _totals(self) -> Iterator[Result]:
         by_place: dict[int, list[Accumulation]] = defaultdict(list)
-        for event in sums:
+        for event in self.run.grown:
             by_place[id(event.place.node)].append(event)
-            for node in nodes_of(event.new):
-                self.run.sums.setdefault(id(node), (event.place.path, statement_span(event.place)))
         means = Means(self.run.trace)
         for events in by_place.values():
             if any(map(means.averages, events)):
@@ -148,10 +130,9 @@ class Places:
 
     def _carried(self, first: Accumulation, later: Accumulation, attached: list[Node]) -> bool:
         """Whether the sum of ``first`` is still there when the next step has begun and ``later`` adds to it."""
-        sums = {id(n) for n in nodes_of(first.new)}
-        if not sums or not any(id(a) in sums for n in nodes_of(later.old) for a in n.ancestors()):
-            return False
-        return self.run.next_step(first.place.clock, later.place.clock, attached)
+        sums = set(nodes_of(first.new))
+        there = all_ancestors(nodes_of(later.old))
+        return not sums.isdisjoint(there) and self.run.next_step(first.place.clock, later.place.clock, attached)
 
     def _never_reset(self, event: Accumulation, attached: list[Node]) -> bool:
         """Whether nothing assigns the target anew in the loop whose turns are the steps."""
@@ -163,7 +144,7 @@ class Places:
         frame = place.frame
         if around is None or not any(around[2] is loop for loop, _ in place.loops):
             return False
-        if not isinstance(event.target, ast.Name) or not isinstance(event.old, (Const, Plain, Join)):
+        if not isinstance(event.target, ast.Name):
             return False
         given = bindings(around[2], event.target.id)
         return all(frame.file.parent(n) is place.statement for n in given if isinstance(n.ctx, ast.Store))
@@ -208,20 +189,15 @@ class Places:
         )
 
     def _still_held(self, first: Storing, later: Storing) -> bool:
-        if first.method == "element":
-            before = {id(n) for n in first.held}
-            return any(id(a) in before for n in later.held for a in n.ancestors()) and self.run.next_step(
-                first.place.clock, later.place.clock, self.run.proven(first.nodes)
-            )
-        # losses = sorted(losses): another container, which holds what this one did
-        made_anew = all(isinstance(e.container, (Sequence, Mapping, Tuple)) for e in (first, later))
-        if not made_anew and getattr(first.container, "oid", 0) != getattr(later.container, "oid", -1):
-            return False
-        held = {id(n) for node in later.held for n in through_phi(node)}
+        """Whether what ``first`` stored is there when the next step has begun and ``later`` stores something, in the
+        same container or in one made of it: ``losses = sorted(losses)``."""
         attached = self.run.proven(first.nodes)
-        return any(id(n) in held for n in attached) and self.run.next_step(
-            first.place.clock, later.place.clock, attached
-        )
+        if first.method == "element":
+            # of a tensor: what that has become is computed from it
+            still = not set(first.held).isdisjoint(all_ancestors(later.held))
+        else:
+            still = not set(attached).isdisjoint(through_phi(*later.held))
+        return still and self.run.next_step(first.place.clock, later.place.clock, attached)
 
     def _outlives_turns(self, event: Storing, attached: list[Node], after: list[Storing]) -> bool:
         """Whether the container is older than the loop whose turns are the steps, and neither is anything taken from it
