@@ -256,11 +256,9 @@ class _Plan:
             if any(isinstance(t, ast.Tuple) for t in begin.targets):
                 return None
             move = [InsertStatements(loop, "first-in", code)]
-        if isinstance(self.sum.target, ast.Attribute):
-            if self._elsewhere(around) or others:
-                self.why = "it is read outside of the loop too"
-                return None
-            return begin, tuple(move)
+        if isinstance(self.sum.target, ast.Attribute) and (others or self._elsewhere(around)):
+            self.why = "it is read outside of the loop too"
+            return None
         if not others:
             return begin, tuple(move)
         if any(n.lineno <= (self.loop.end_lineno or 0) for n in others) or not alone:

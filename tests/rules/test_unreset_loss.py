@@ -335,3 +335,70 @@ def test_what_the_error_hid_is_mended_as_well(tmp_path: Path, monkeypatch: pytes
     assert "        loss = 0\n" in text
     assert "    micro_loss.backward()\n" in text
     assert codemod("apply", ".", "--dry-run").stdout == ""
+
+
+NEVER_RESET = """
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+"""
+GROWS = "total = total + net(torch.randn(2, 4)).mean().exp()"
+STEP = "opt.zero_grad(); total.backward(); opt.step()"
+EACH = f"for step in range(9):\n    {GROWS}\n    {STEP}\n"
+
+ADVISED = {
+    "it is read before the loop": ("total = 0\nprint(total)\n" + EACH, "it is read before the loop"),
+    "another name begins with it": ("total = best = 0\n" + EACH + "print(total)", "it is read before the loop"),
+    "it begins as a part of something": ("total, best = torch.zeros(2)\n" + EACH, "the second step raises"),
+    "it begins as what cannot be seen": ("from other import total\n" + EACH, "that initialises it cannot be seen"),
+    "the block may be left first": (
+        f"total = 0\nfor step in range(9):\n    {GROWS}\n"
+        f"    if step % 2:\n        {STEP}\n        if step > 5: break\n        print(total)",
+        "the block is left before it could be reset",
+    ),
+    "a global variable of a function": (
+        f"total = 0\ndef turn():\n    global total\n    {GROWS}\n    {STEP}\nfor step in range(9):\n    turn()",
+        "it is a global variable",
+    ),
+    "it grows elsewhere": (
+        f"total = 0\ndef add():\n    global total\n    {GROWS}\nfor step in range(9):\n    add()\n    {STEP}",
+        "it grows in another function",
+    ),
+}
+
+AGENT = """
+class Agent:
+    def __init__(self):
+        self.total = 0
+
+    def turn(self):
+        self.total = 0
+        for step in range(9):
+            self.total = self.total + net(torch.randn(2, 4)).mean().exp()
+            opt.zero_grad()
+            self.total.backward()
+            opt.step()
+
+    def say(self):
+        print({read})
+
+agent = Agent()
+agent.turn()
+agent.say()
+"""
+
+
+@pytest.mark.parametrize("name", ADVISED)
+def test_why_it_is_not_reset_is_told(name: str, tmp_path: Path) -> None:
+    program, why = ADVISED[name]
+    [advice] = found(tmp_path, RULE, NEVER_RESET, program)
+    assert advice.promise is Promise.ADVICE
+    assert why in advice.message
+
+
+@pytest.mark.parametrize(("read", "promise"), [("self.total", Promise.ADVICE), ("net", Promise.REPAIR)])
+def test_an_attribute_may_be_read_by_other_methods(tmp_path: Path, read: str, promise: Promise) -> None:
+    program = AGENT.format(read=read)
+    assert [f.promise for f in found(tmp_path, RULE, NEVER_RESET, program)] == [promise]
