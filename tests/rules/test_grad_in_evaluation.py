@@ -1857,3 +1857,39 @@ train()
 )
 def test_a_loss_alone_is_no_evaluation(tmp_path: Path, code: str, promises: list[Promise]) -> None:
     assert [f.promise for f in found(tmp_path, RULE, FUNCTIONAL.format(code=code))] == promises
+
+
+KEPT_INPUT = """
+class Mixing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(4, 4)){moved}
+        self.last = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.last(x @ torch.relu(self.table))
+
+mixing = Mixing()
+{before}
+opt = torch.optim.SGD(mixing.parameters(), lr=0.1)
+for x, y in batches:
+    opt.zero_grad()
+    out = mixing(x)
+    F.mse_loss(out, y).backward()
+    opt.step()
+    {between}
+mixing.eval()
+for x, y in batches:
+    score = mixing({given})
+    print(F.mse_loss(score, y).item())
+"""
+
+
+def test_a_parameter_that_was_moved_is_no_output_of_training(tmp_path: Path) -> None:
+    code = KEPT_INPUT.format(moved=".to(torch.device(input()))", before="", between="pass", given="x")
+    assert [f.promise for f in found(tmp_path, RULE, START, code)] == [Promise.EXACT]
+
+
+def test_what_a_training_forward_keeps_is_one(tmp_path: Path) -> None:
+    code = KEPT_INPUT.format(moved="", before="", between="kept = torch.cat([out, out], 1)", given="kept")
+    assert [f.promise for f in found(tmp_path, RULE, START, code)] == [Promise.ADVICE]

@@ -90,3 +90,52 @@ def test_a_volatile_input_of_a_part_goes_with_the_evaluation(tmp_path: Path) -> 
 def test_a_volatile_input_stays_where_a_method_that_cannot_be_seen_may_record(tmp_path: Path) -> None:
     code = VOLATILE.format(part="encode", net="torch.hub.load('owner/name', 'net')")
     assert [f.promise for f in found(tmp_path, "legacy-variable", HEAD, code)] == [Promise.ADVICE]
+
+
+LAYERS = """
+class Features(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = {model}
+
+    def forward(self, x):
+        found = {{}}
+        for name, layer in {turns}:
+            x = layer(x)
+            found[name] = x
+        return found
+
+
+features = Features()
+net = torch.nn.Conv2d(3, 3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+total = 0
+for x in batches:
+    opt.zero_grad()
+    out = net(x)
+    loss = features(out)["1"].mean()
+    (loss + out.mean()).backward()
+    opt.step()
+    total += loss
+print(total)
+"""
+TURNS = (
+    "self.layers._modules.items()",
+    "self.layers.named_children()",
+    "zip('01', self.layers)",
+    "zip('01', self.layers._modules.values())",
+    "zip('01', self.layers[:2])",
+)
+
+
+@pytest.mark.parametrize("turns", TURNS)
+def test_layers_of_a_public_model_one_by_one_keep_the_graph(tmp_path: Path, turns: str) -> None:
+    code = LAYERS.format(turns=turns, model="torchvision.models.vgg16().features")
+    (finding,) = found(tmp_path, "attached-loss-total", HEAD, code)
+    assert finding.promise is Promise.EXACT
+
+
+@pytest.mark.parametrize("turns", TURNS)
+def test_what_is_no_model_may_cut_it(tmp_path: Path, turns: str) -> None:
+    code = LAYERS.format(turns=turns, model="mylib.layers()")
+    assert found(tmp_path, "attached-loss-total", HEAD, code) == []

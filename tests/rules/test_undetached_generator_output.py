@@ -874,3 +874,62 @@ def test_one_expression_for_the_fake_and_what_learns_stays(tmp_path: Path) -> No
         optD.step()
     """
     assert analysed(tmp_path, Options(select=(RULE,)), START, textwrap.dedent(program)) == []
+
+
+CHOSEN = """
+class Other(nn.Module):
+    def __init__(self, inner, outer):
+        super().__init__()
+        self.first = nn.Linear(inner, 5)
+        self.last = nn.Linear(5, outer)
+
+    def forward(self, x):
+        return self.last(torch.relu(self.first(x)))
+
+
+if input() == "other":
+    netG, netD = Other(4, 6), Other(6, 1)
+    optG = torch.optim.Adam(netG.parameters())
+    optD = torch.optim.Adam(netD.parameters())
+for real in data:
+    optD.zero_grad()
+    loss_d = netD({fake}).mean() - netD(real).mean()
+    loss_d.backward()
+    optD.step()
+    {between}
+    (-netD(netG(noise()))).mean().backward()
+    optG.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("fake", "cut"),
+    [
+        ("netG(noise())", "netG(noise()).detach()"),
+        ("netG.forward(noise())", "netG.forward(noise()).detach()"),
+        ("torch.tanh(netG(noise()))", "torch.tanh(netG(noise())).detach()"),
+    ],
+)
+def test_one_of_two_networks_is_called_in_the_call(tmp_path: Path, fake: str, cut: str) -> None:
+    program = CHOSEN.format(fake=fake, between="optG.zero_grad()")
+    (finding,) = analysed(tmp_path, Options(select=(RULE,)), START, program)
+    assert finding.promise is Promise.EXACT
+    lines_now = added((tmp_path / "train.py").read_text(), mended(tmp_path, [finding]))
+    assert lines_now == [f"loss_d = netD({cut}).mean() - netD(real).mean()"]
+
+
+@pytest.mark.parametrize(
+    ("fake", "between"),
+    [
+        # both losses train the generator
+        ("netG(noise())", "pass"),
+        # it is cut already
+        ("netG(noise()).detach()", "optG.zero_grad()"),
+        # of the two things that the expression may give, one is data
+        ("(netG if input() else torch.sigmoid)(torch.rand(5, 4)).mean()", "pass"),
+    ],
+)
+def test_one_of_two_networks_whose_gradients_are_used_or_that_is_cut_stays(
+    tmp_path: Path, fake: str, between: str
+) -> None:
+    assert analysed(tmp_path, Options(select=(RULE,)), START, CHOSEN.format(fake=fake, between=between)) == []

@@ -89,7 +89,7 @@ class Calls(MethodCalls):
         # one after the other, not on paths of their own: what one does to itself does not touch the others, and a path
         # on which it did not run would keep what it held before
         results = [self.call_value(option, args, at) for option in callable_options]
-        result = self.run.one_of(results)
+        result = self.run.one_of(results, at)
         assert result is not None
         return result
 

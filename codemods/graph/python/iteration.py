@@ -109,6 +109,9 @@ class Iteration(AttributeWrites):
     def _turns_of_module(self, value: Module, at: ast.AST) -> list[Value]:
         if value.name in ("ModuleDict", "ParameterDict"):
             return [TEXT, TEXT]
+        if not value.name and value.leaf is not None:
+            # parts of a module that cannot be seen
+            return [Module(self.run.new_oid(), "", value.leaf) for _ in range(2)]
         if value.name not in ("ModuleList", "Sequential", "ParameterList"):
             return [Tensor(None), Tensor(None)]
         items = list(self.run.s.get((value.oid, ITEMS)) or ())

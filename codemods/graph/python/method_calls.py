@@ -165,7 +165,7 @@ class MethodCalls(Standard):
             if graphs or not tensors:
                 self.torch.backward_method(Join(tuple(graphs)) if graphs else receiver, args, at)
                 return NONE
-        found = self.run.one_of([self.call_method(option, name, args, at) for option in options])
+        found = self.run.one_of([self.call_method(option, name, args, at) for option in options], at)
         return found if found is not None else self.run.unknown(name)
 
     def _method_of_object(self, receiver: Instance, name: str, args: Arguments, at: ast.AST) -> Value:

@@ -177,9 +177,14 @@ class Objects(Names):
     def _parts_by_name(self, receiver: Instance | Module) -> Value:
         """The dict of the modules in a module."""
         run = self.run
-        if isinstance(receiver, Module) and receiver.name not in MODULE_CONTAINERS:
+        leaf = receiver.leaf if isinstance(receiver, Module) and not receiver.name else None
+        if isinstance(receiver, Module) and receiver.name not in MODULE_CONTAINERS and leaf is None:
             return Method(receiver, None, "_modules")
         made = run.new_mapping()
+        if leaf is not None:
+            # the parts of a module that cannot be seen
+            run.s.set((made.oid, REST), Module(run.new_oid(), "", leaf))
+            return made
         seen: set[int] = set()
         named = {name: run.s.get((receiver.oid, name)) for name in run.attributes.get(receiver.oid, ())}
         for name, part in named.items():

@@ -62,6 +62,8 @@ class Core:
     def __init__(self, budget: int = 150_000) -> None:
         self.s: State = State.empty()
         self.dead = False
+        self.joined_at: ast.AST | None = None
+        """The expression that gave all values which are joined now, where it is one."""
         self.trace = Trace("")
         self.clock = 0
         self.oids = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -118,11 +119,13 @@ class Joins(Recording):
         shared = tuple(dict.fromkeys((*self.memory(a), *self.memory(b))))
         return Tensor(node, a.scalar and b.scalar, a.index and b.index, shadow, aliases, one_of, shared)
 
-    def one_of(self, values: list[Value]) -> Value | None:
-        """The join of all values, None without any."""
+    def one_of(self, values: list[Value], at: ast.AST | None = None) -> Value | None:
+        """The join of all values, None without any; ``at`` is the one expression that gave all of them."""
         result: Value | None = None
+        self.joined_at = at
         for value in values:
             result = value if result is None else self.join(result, value)
+        self.joined_at = None
         return result
 
     def maybe(self, value: Value) -> Value:

@@ -140,7 +140,7 @@ class Recording(Holding):
             NodeKind.PHI,
             tuple(unique),
             # what a call returns is joined after its last statement
-            self.place(self.frame.statement or self.frame.definition or self.frame.file.tree),
+            self.place(self.joined_at or self.frame.statement or self.frame.definition or self.frame.file.tree),
             saves=False,
             certain=certain and all(n.certain for n in unique),
             scalar=all(n.scalar for n in unique),

@@ -205,8 +205,10 @@ class Recordings:
         return "evaluated" if given else ""
 
     def _any_walked(self, nodes: Iterable[Node]) -> bool:
-        """Whether a backward walks one of ``nodes``, or what one is computed from, leaves aside."""
+        """Whether a backward walks one of ``nodes``, or what one is computed from. What was made before any forward ran
+        is no output: a parameter that was moved to a device."""
         known = self._walked
+        began = self._forwards[0][0] if self._forwards else 0
         fresh: dict[Node, None] = {}
         stack = [node for node in nodes if node not in known]
         while stack:
@@ -215,7 +217,8 @@ class Recordings:
                 fresh[node] = None
                 stack += [parent for parent in node.parents if parent not in known]
         for node in sorted(fresh, key=lambda n: n.birth):
-            own = not node.leaf and any(walk.kind is WalkKind.BACKWARD for walk in node.walks)
+            made = not node.leaf and node.birth >= began
+            own = made and any(walk.kind is WalkKind.BACKWARD for walk in node.walks)
             known[node] = own or any(known[parent] for parent in node.parents)
         return any(known[node] for node in nodes)
 
