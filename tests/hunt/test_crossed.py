@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.hunt.checking import check
 from tests.hunt.crossed import tables
 from tests.hunt.crossed.programs import FORMS, written
 from tests.hunt.crossed.tables import SITUATIONS, WAYS, Row
@@ -52,6 +53,54 @@ def test_two_programs() -> None:
     found = hunted((Hunt(crossed=True), 0, 2))
     assert found.programs == 2
     assert not found.broken, found.table()
+
+
+BROKEN = {
+    "async future": ("gan second", "val reg", "eval grad"),
+    "dataclass InitVar": ("gan second", "input grad"),
+    "deleted slice": ("input grad",),
+    "eval text": ("invariant",),
+    "exception star group": ("input grad",),
+    "exception traceback frame": ("input grad",),
+    "global hook": ("gan second",),
+    "linked list": ("input grad",),
+    "log handler args": ("val reg", "input grad", "eval grad"),
+    "mappingproxy": ("gan joint", "gan second", "invariant"),
+    "metaclass getattr": ("gan second",),
+    "metaclass getitem": ("gan second",),
+    "metaclass singleton": ("gan second", "input grad"),
+    "sysmodules": ("gan joint", "invariant"),
+    "torch function mode": ("input grad",),
+    "typeddict": ("input grad",),
+    "warnings show": ("gan joint", "invariant"),
+}
+"""Ways by which a graph came back unseen, and where that broke a promise."""
+
+
+@pytest.mark.parametrize(("way", "situation"), [(way, where) for way, places in BROKEN.items() for where in places])
+def test_what_came_back_unseen_is_seen(way: str, situation: str) -> None:
+    assert check(written(situation, [way])).violations == []
+
+
+DIGITS = Row(
+    "net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))\nopt = torch.optim.SGD(net.parameters(), lr=0.1)",
+    "for x in torch.randn(4, 5, 3):\n    loss = net(x).pow(2).mean()\n    digits = loss.item()\n"
+    "    opt.zero_grad()\n    loss.backward(retain_graph=True)\n    opt.step()\n    got = CARRIED(digits)\n"
+    "    print(got)",
+)
+"""A situation in which only digits go a way, so that no graph need stay for them."""
+
+
+NOT_FOLLOWED = {"eval text", "exception traceback frame", "linked list"}
+"""Ways of which the engine only knows that anything may come back."""
+
+
+@pytest.mark.parametrize("way", sorted(BROKEN.keys() - NOT_FOLLOWED))
+def test_digits_on_such_a_way_need_no_graph(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SITUATIONS, "digits", DIGITS)
+    verdict = check(written("digits", [way]))
+    assert verdict.violations == []
+    assert verdict.fired["surplus-retain-graph exact"] == 1
 
 
 @pytest.mark.slow

@@ -27,6 +27,7 @@ from codemods.graph.model.paths import canonical
 from codemods.graph.model.trace import Handing
 from codemods.graph.model.values import (
     NONE,
+    Hook,
     Instance,
     Module,
     Tensor,
@@ -109,7 +110,12 @@ class Libraries:
         if last.startswith("register_") and last.endswith("hook") and path.startswith("torch."):
             # one for several tensors, or for all modules
             run.mark(Marked.HOOK, at)
-            run.run_callbacks(args, at)
+            if last in ("register_module_forward_hook", "register_module_forward_pre_hook") and args.all():
+                run.hooks.append(Hook(0, None, args.all()[0], before=last.endswith("pre_hook")))
+            else:
+                run.run_callbacks(args, at)
+        if run.interpreter.answers(path):
+            run.escape_all(args.all(), Escape.STORED_ANYWHERE)
         if last == "saved_tensors_hooks":
             run.mark(Marked.SAVED_TENSORS_HOOKS, at)
             run.run_callbacks(args, at)

@@ -97,6 +97,12 @@ def _caught(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     return caught if path == "sys.exception" else Tuple((engine.run.unknown(path), caught, engine.run.unknown(path)))
 
 
+@CALLS.of("warnings.catch_warnings")
+def _recorded(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value | None:
+    # a list of what was warned of
+    return None if args.empty else engine.run.lost("warnings")
+
+
 @CALLS.of("importlib.import_module")
 def _imported(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value | None:
     return engine.run.interpreter.import_named(args)

@@ -43,6 +43,8 @@ class Modules:
         self.attributes: dict[int, dict[Any, None]] = {}
         self.closures: dict[int, int] = {}
         self.stars: dict[int, list[str]] = {}
+        self.answering: dict[str, frozenset[str]] = {}
+        """Of each file, the modules of libraries that may hand what they get to its code."""
         self.nodes: dict[Node, tuple[bool, bool, Shadow]] = {}
         self.unknowns: list[tuple[Unknown, Unknown]] = []
         self._names: dict[int, list[Hashable]] | None = None

@@ -23,7 +23,8 @@ from codemods.terms.spans import Span
 _CONTAINERS = {
     **dict.fromkeys(("list", "UserList", "List"), "list"),
     **dict.fromkeys(("set", "frozenset"), "set"),
-    **dict.fromkeys(("dict", "OrderedDict", "defaultdict", "Counter", "UserDict", "ChainMap", "Dict"), "dict"),
+    **dict.fromkeys(("dict", "Dict", "TypedDict"), "dict"),
+    **dict.fromkeys(("OrderedDict", "defaultdict", "Counter", "UserDict", "ChainMap"), "dict"),
     "deque": "deque",
     "tuple": "tuple",
     "NamedTuple": "record",
@@ -216,6 +217,20 @@ def _merged(orders: list[list[ClassInfo]]) -> list[ClassInfo] | None:
     return merged
 
 
+def _named_in(declared: ast.AnnAssign) -> set[str]:
+    """The names that say what kind of a field is declared: ``InitVar`` of ``dataclasses.InitVar[int]``."""
+    outer = declared.annotation.value if isinstance(declared.annotation, ast.Subscript) else declared.annotation
+    if isinstance(outer, ast.Constant) and isinstance(outer.value, str):
+        return {part.rpartition(".")[2] for part in outer.value.partition("[")[:1]}
+    return {outer.attr if isinstance(outer, ast.Attribute) else getattr(outer, "id", "")}
+
+
+def _made(declared: ast.AnnAssign) -> bool:
+    """Whether a field is none of the arguments: ``field(init=False)``."""
+    keywords = declared.value.keywords if isinstance(declared.value, ast.Call) else []
+    return any(k.arg == "init" and isinstance(k.value, ast.Constant) and k.value.value is False for k in keywords)
+
+
 @dataclass(eq=False)
 class ClassInfo:
     """A class of the tree: its statement, its bases as values, and the functions and constants of its body."""
@@ -233,6 +248,8 @@ class ClassInfo:
     """What is called where a property is deleted, by its name."""
     factories: dict[str, Value] = field(default_factory=dict)
     """What makes the fields of a dataclass that are not given."""
+    metaclass: ClassInfo | None = None
+    """What stands behind ``metaclass=`` in its statement, where that is a class of the tree."""
     family: str = "plain"
     """plain, module, lightning, function (autograd.Function), optimizer, dataset, or external: a base that cannot be
     seen"""
@@ -272,14 +289,24 @@ class ClassInfo:
                 return info.members[name]
         return None
 
-    def fields(self) -> list[str]:
-        """The fields that a dataclass or named tuple declares, in the order of its arguments."""
-        return [
-            s.target.id
-            for base in reversed(self.mro())
-            for s in base.node.body
-            if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
-        ]
+    def fields(self, *, given: bool = False) -> list[str]:
+        """The fields that a dataclass or named tuple declares, in the order of its arguments; ``given``: what a call
+        may give by its place, what is only passed on among them."""
+        without = {"ClassVar", "KW_ONLY"} if given else {"ClassVar", "KW_ONLY", "InitVar"}
+        return [name for name, s in self._declared().items() if not (_named_in(s) & without or (given and _made(s)))]
+
+    def passed_on(self) -> list[str]:
+        """The fields of a dataclass that only ``__post_init__`` gets (docs: InitVar)."""
+        return [name for name, s in self._declared().items() if "InitVar" in _named_in(s)]
+
+    def _declared(self) -> dict[str, ast.AnnAssign]:
+        """The declarations of fields, by name: one that a class repeats stays where it was."""
+        declared: dict[str, ast.AnnAssign] = {}
+        for base in reversed(self.mro()):
+            for s in base.node.body:
+                if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name):
+                    declared[s.target.id] = s
+        return declared
 
     @cached_property
     def container(self) -> str:
@@ -307,10 +334,17 @@ class ClassInfo:
 
     @cached_property
     def calls_differently(self) -> bool:
-        """Whether a class has a metaclass, so that a call of it may give something else than an object of it."""
+        """Whether a class has a metaclass that cannot be seen, so that a call of it may give something else than an
+        object of it."""
         known = ("ABCMeta", "EnumMeta", "type")
-        given = [k.value for info in self.mro() for k in info.node.keywords if k.arg == "metaclass"]
+        unseen = [info for info in self.mro() if info.metaclass is None]
+        given = [k.value for info in unseen for k in info.node.keywords if k.arg == "metaclass"]
         return any(ast.unparse(value).rpartition(".")[2] not in known for value in given)
+
+    def of_metaclass(self, name: str) -> Value | None:
+        """What the metaclass of a class, if it is of the tree, has under a name."""
+        behind = next((info.metaclass for info in self.mro() if info.metaclass is not None), None)
+        return behind.find(name) if behind is not None else None
 
     def outside(self) -> list[str]:
         """The full names of its bases outside the tree; empty ones stand for such as cannot be seen."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from operator import is_not
+from types import NoneType
 from typing import TypeVar
 
 from codemods.graph.model.arguments import Arguments
@@ -12,6 +13,7 @@ from codemods.graph.model.kinds import Marked, PlainKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.trace import Accumulation
 from codemods.graph.model.values import (
+    NONE,
     NUMBER,
     Const,
     Instance,
@@ -26,6 +28,7 @@ from codemods.graph.model.values import (
     Unknown,
 )
 from codemods.graph.python.growing import Growing
+from codemods.graph.run.contents import ITEMS, REST
 from codemods.source.walking import walk
 
 _PLACES = (ast.Name, ast.Attribute, ast.Subscript)
@@ -142,13 +145,31 @@ class Assignments(Growing):
                 key = self.evaluate(target.slice)
                 for option in run.options(container):
                     if isinstance(option, Sequence) and isinstance(target.slice, ast.Slice):
-                        # del rewards[:] empties the list, as clear() does
-                        self.container_method(option, "clear", Arguments(), s)
+                        if (target.slice.lower, target.slice.upper) == (None, None):
+                            # del rewards[:] empties the list, as clear() does
+                            self.container_method(option, "clear", Arguments(), s)
+                        else:
+                            self._leave_some(option, target.slice)
                     elif isinstance(option, Sequence):
                         self.container_method(option, "pop", Arguments(None, [key]), s)
             elif isinstance(target, ast.Attribute):
                 for owner in run.options(self.evaluate(target.value)):
                     self._delete_attribute(owner, target.attr, target)
+
+    def _leave_some(self, container: Sequence, part: ast.Slice) -> None:
+        """Take a part out of a list: where it is not known which, each of the elements may stay, at any place."""
+        run = self.run
+        run.trace.emptied.append((container.oid, run.clock))
+        items, rest = list(run.s.get((container.oid, ITEMS)) or ()), run.one_of(run.elements(container))
+        ends = [NONE if end is None else self.evaluate(end) for end in (part.lower, part.upper, part.step)]
+        bounds = [end.value for end in ends if isinstance(end, Const) and isinstance(end.value, (int, NoneType))]
+        known = len(bounds) == len(ends) and run.s.get((container.oid, REST)) is None
+        if known and container.oid not in run.displaced:
+            del items[slice(*bounds)]
+        elif rest is not None:
+            items = []
+            run.s.set((container.oid, REST), rest)
+        run.s.set((container.oid, ITEMS), tuple(items))
 
     def _delete_attribute(self, owner: Value, name: str, at: ast.AST) -> None:
         for info in owner.cls.mro() if isinstance(owner, Instance) else ():

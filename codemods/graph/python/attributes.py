@@ -74,6 +74,11 @@ class Attributes(Objects):
     def _attribute_of_unknown(self, receiver: Unknown, name: str, at: ast.AST) -> Value:
         if name == "__dict__":
             return Namespace(receiver.oid, receiver)
+        if receiver.oid == self.run.frame.module_globals:
+            return self.get_item(Namespace(receiver.oid), Const(name), at)
+        if name == "f_locals":
+            # the variables of a function that runs, or ran: all that it knew
+            self.run.trace.complete = False
         return self.unknown_attribute(receiver, name, at)
 
     def _attribute_of_tensor(self, receiver: Tensor, name: str, at: ast.AST) -> Value:
@@ -151,7 +156,21 @@ class Attributes(Objects):
         if owned is None and receiver.info.calls_differently:
             # what a metaclass gives is not followed
             return self.run.unseen_call(self.run.unknown(name), name)
+        if owned is None:
+            owned = self._by_metaclass(receiver, name, at)
         return owned if owned is not None else self.run.unknown(name)
+
+    def _by_metaclass(self, receiver: Class, name: str, at: ast.AST) -> Value | None:
+        """An attribute that a class has of its metaclass."""
+        owned = receiver.info.of_metaclass(name)
+        if isinstance(owned, Function):
+            if owned.kind is FunctionKind.PROPERTY:
+                return self.call_function(owned, Arguments(), at, receiver=receiver)
+            return Method(receiver, owned, name)
+        found = receiver.info.of_metaclass("__getattr__") if owned is None and not name.startswith("__") else None
+        if isinstance(found, Function):
+            return self.call_function(found, Arguments(None, [Const(name)]), at, receiver=receiver)
+        return owned
 
     def _attribute_of_super(self, receiver: Super, name: str, at: ast.AST) -> Value:
         owned = receiver.cls.find(name, after=receiver.cls)

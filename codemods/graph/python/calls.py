@@ -126,7 +126,9 @@ class Calls(MethodCalls):
         """Whether a function, a class, or a module of the tree can be called so; of anything else that is not asked."""
         maker: Value | None = function
         if isinstance(function, Class):
-            if function.info.calls_differently or function.info.find("__new__") is not None:
+            if function.info.calls_differently or function.info.of_metaclass("__call__") is not None:
+                return True
+            if function.info.find("__new__") is not None:
                 return True
             maker = function.info.find("__init__")
         elif isinstance(function, Instance) and function.cls.is_module:

@@ -151,6 +151,8 @@ class Definitions(Assignments):
             self.note_old_base(expression, value)
         info = ClassInfo(s.name, s, run.frame.file, bases, oid=run.new_oid())
         info.family = _family(s, bases)
+        behind = next((self.evaluate(k.value) for k in s.keywords if k.arg == "metaclass"), None)
+        info.metaclass = behind.info if isinstance(behind, Class) else None
         decorators = [self.evaluate(expression) for expression in s.decorator_list]
         self._subclassed(info, s)
         run.class_bodies.append((run.frame, info.members))

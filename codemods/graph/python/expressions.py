@@ -95,7 +95,10 @@ class Expressions(Comprehensions):
         return value
 
     def _eval_Await(self, e: ast.Await) -> Value:
-        return self.evaluate(e.value)
+        awaited = self.evaluate(e.value)
+        # what others put into a future
+        held = isinstance(awaited, Unknown) and awaited.node is None and self.run.held_in([awaited])
+        return self.run.taken(e, awaited) if held else awaited
 
     def _eval_Yield(self, e: ast.Yield) -> Value:
         run = self.run

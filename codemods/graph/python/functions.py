@@ -264,10 +264,14 @@ class Functions(Remembering):
         if function.grad_mode is not GradSetting.UNSET or lightning:
             self.run.s.grad = saved
 
-    def instantiate(self, info: ClassInfo, args: Arguments, at: ast.AST) -> Value:
-        """``Class(...)``: a new object, its ``__init__`` entered."""
+    def instantiate(self, info: ClassInfo, args: Arguments, at: ast.AST, *, plainly: bool = False) -> Value:
+        """``Class(...)``: a new object, its ``__init__`` entered; ``plainly`` if its metaclass is not asked."""
         run = self.run
-        if any(_acts_unseen(cls) for cls in info.mro()):
+        maker = info.of_metaclass("__call__")
+        if isinstance(maker, Function) and not plainly:
+            return self.call_function(maker, args, at, receiver=Class(info))
+        behind = [meta for cls in info.mro() if cls.metaclass is not None for meta in cls.metaclass.mro()]
+        if any(_acts_unseen(cls) for cls in (*info.mro(), *behind)):
             # when Python calls such a method is not followed
             run.trace.complete = False
         if info.family == "function":
@@ -325,18 +329,18 @@ class Functions(Remembering):
         if info.container and info.container != "record":
             self.run.s.set((made.oid, BACKING), self._backing(info, args, at))
             return
-        fields = info.fields()
+        fields = info.fields(given=True)
         for name, factory in info.factories.items():
             if name not in args.keywords and name not in fields[: len(args.positional)]:
                 self.set_attribute(made, name, self.call_value(factory, Arguments(), at), at)
-        for name, value in zip(fields, args.positional, strict=False):
-            self.set_attribute(made, name, value, at)
-        for name, value in args.keywords.items():
+        values = {**dict(zip(fields, args.positional, strict=False)), **args.keywords}
+        passed = {name: values.pop(name, info.find(name) or NONE) for name in info.passed_on()}
+        for name, value in values.items():
             self.set_attribute(made, name, value, at)
         self.torch.keep_anywhere(made, [*args.positional[len(fields) :], *args.more], at)
         after = info.find("__post_init__")
         if isinstance(after, Function):
-            self.call_function(after, Arguments(), at, receiver=made)
+            self.call_function(after, Arguments(None, list(passed.values())), at, receiver=made)
 
     def _backing(self, info: ClassInfo, args: Arguments, at: ast.AST) -> Value:
         """What an object of a class derived from a container holds at its begin."""

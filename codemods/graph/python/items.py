@@ -176,13 +176,23 @@ class Items(Namespaces):
         return self.run.taken(at, container)
 
     def _item_of_library(self, container: Library, key: Value, at: ast.AST) -> Value:
+        if container.path == "sys.modules":
+            return self._module_named(key)
         if not container.path.endswith(".__dict__"):
             return self.run.taken(at, container)
         name = key.value if isinstance(key, Const) else SOME
         return Library(f"{container.path.removesuffix('__dict__')}{name}")
 
+    def _module_named(self, key: Value) -> Value:
+        """``sys.modules[name]``: of the own module what has its globals as attributes."""
+        run = self.run
+        own = run.s.get((run.frame.module_globals, "__name__"))
+        if isinstance(key, Const) and isinstance(own, Const) and key.value == own.value:
+            return Unknown(run.frame.module_globals, "module", data=True)
+        return self.import_named(Arguments(None, [key])) or run.lost("module")
+
     def _item_of_class(self, container: Class, key: Value, at: ast.AST) -> Value:
-        member = container.info.find("__class_getitem__")
+        member = container.info.of_metaclass("__getitem__") or container.info.find("__class_getitem__")
         if isinstance(member, Function):
             return self.call_function(member, Arguments(None, [key]), at, receiver=container)
         members = members_of(container)

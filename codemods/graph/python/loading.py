@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Protocol
 
+from codemods.graph.model.answering import answering
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cells import Key
 from codemods.graph.model.kinds import CarrierKind
@@ -88,6 +89,16 @@ class Loading(Functions):
         """The imported names that are being looked up."""
         self.stars: dict[int, list[str]] = dict(modules.stars)
         """Libraries that a module star-imports."""
+
+    def answers(self, path: str) -> bool:
+        """Whether the module of a library's function may hand what it gets to code of the tree."""
+        loaded = self.run.looked_at & self.modules.loaded.keys()
+        files = [self.run.frame.file, *filter(None, map(self.importer.file, sorted(loaded)))]
+        known = self.modules.answering
+        for file in files:
+            if file.path not in known:
+                known[file.path] = answering(file)
+        return any(path.startswith(f"{module}.") for file in files for module in known[file.path])
 
     def module_value(self, name: str) -> Value:
         """What ``import name`` binds."""

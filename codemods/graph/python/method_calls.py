@@ -96,6 +96,8 @@ class MethodCalls(Standard):
             if name == "__init__":
                 self.torch.begin_base(args, at)
                 return NONE
+            if name == "__new__" and args.positional and isinstance(args.positional[0], Class):
+                return self.new_object(args.positional[0].info)
             if name == "load_from_checkpoint":
                 return self.instantiate(receiver.info, Arguments(args.call), at)
         return self.call_value(member, args, at)
@@ -278,6 +280,8 @@ class MethodCalls(Standard):
                 found = target.cls.find(name, after=receiver.cls)
         if isinstance(found, Function):
             return self.call_function(found, args, at, receiver=target)
+        if name == "__call__" and isinstance(target, Class):
+            return self.instantiate(target.info, args, at, plainly=True)
         if name == "__new__":
             made = args.get(0, "cls")
             cls = made if isinstance(made, Class) else target

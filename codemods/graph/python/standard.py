@@ -85,7 +85,7 @@ class Standard(Unknowns):
             return self._copy(name, first, args, at)
         if path == "typing.cast" and len(given) > 1:
             return given[1]
-        if name in ("closing", "aclosing", "as_completed") and first is not None:
+        if name in ("closing", "aclosing", "as_completed", "MappingProxyType") and first is not None:
             return self._given_back(path, first, at)
         if module == "itertools" and given:
             return self._iterator(name, args, at)
@@ -94,8 +94,11 @@ class Standard(Unknowns):
         return None
 
     def _given_back(self, path: str, first: Value, at: ast.AST) -> Value | None:
-        """Of what a context closes it gives the object itself, and futures come in any order."""
+        """Of what a context closes it gives the object itself, and futures come in any order; a proxy shows what its
+        dict holds, now and later."""
         module, _, name = path.rpartition(".")
+        if path == "types.MappingProxyType":
+            return first
         if module in ("concurrent.futures", "asyncio"):
             return self.run.new_sequence([], self.run.one_of(self.iterate(first, at)))
         if module != "contextlib":

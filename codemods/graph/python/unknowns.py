@@ -18,7 +18,6 @@ from codemods.graph.model.values import ARRAY, NUMBER, Tensor, Unknown
 from codemods.graph.python.builtin_calls import BuiltinCalls
 from codemods.graph.python.unseen import methods
 from codemods.graph.python.unseen.methods import OF_GRAPHLESS, OF_UNSEEN
-from codemods.graph.run.contents import ANY
 
 _OF_TENSORS = DETACHING | PLAIN["Tensor"] | FRESH["Tensor"] | INTEGERS["Tensor"]
 """Methods that cut a graph and that no distribution has (ran: torch 2.13)."""
@@ -61,9 +60,8 @@ class Unknowns(BuiltinCalls):
 
     def _method_of_public(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value | None:
         """A method of something that came from a library; None where nothing is known of that."""
-        if "extra" in args.keywords:
-            # handlers and filters of the program get it
-            self.run.escape(args.keywords["extra"], Escape.STORED_ANYWHERE)
+        if self.answers(receiver.path):
+            self.run.escape_all(args.all(), Escape.STORED_ANYWHERE)
         if is_logging(f"{receiver.path}."):
             for value in args.all():
                 self.run.use(value, UseKind.CALL, at, f"{receiver.path}.{name}")
@@ -124,10 +122,7 @@ class Unknowns(BuiltinCalls):
         """A method of whose result nothing is made did something with what it got: the object may keep it."""
         if not self.run.frame.file.is_statement(at):
             return
-        for value in args.all():
-            if self.run.nodes_of(value):
-                old = self.run.s.get((receiver.oid, ANY))
-                self.run.put_into(receiver, ANY, self.run.join(old, value) if isinstance(old, Value) else value)
+        self.run.put_away(receiver, args.all())
 
 
 def _made_of_others(path: str) -> bool:

@@ -26,7 +26,7 @@ from codemods.graph.model.values import (
     Unknown,
 )
 from codemods.graph.model.walks import keeps, may_walk
-from codemods.graph.run.contents import REST
+from codemods.graph.run.contents import ANY, REST
 from codemods.graph.run.uses import Uses
 
 _WALKING = BACKWARD_FUNCTIONS | {"torch.autograd.grad", "torch.Tensor.backward"}
@@ -182,6 +182,9 @@ class Escaping(Uses):
         more: list[Value] = []
         for value in args.all():
             for option in self.options(value):
+                if isinstance(option, Unknown) and option.owner is not None:
+                    # a method of something that cannot be seen: it may keep what it is called with
+                    self.put_away(option.owner, [*extra, *keywords.values(), *self._others(args, at)])
                 kept = isinstance(option, Method) and isinstance(option.receiver, (Sequence, Mapping, Unknown))
                 if kept and not more:
                     more = self._others(args, at)
@@ -198,6 +201,13 @@ class Escaping(Uses):
                     given = Arguments(args.call, positional, dict(keywords), rest)
                     results.append(self.called_back(option, given, at))
         return results
+
+    def put_away(self, receiver: Unknown, values: Iterable[Value]) -> None:
+        """Let something that cannot be seen keep ``values``, under a name that cannot be seen."""
+        for value in values:
+            if self.nodes_of(value):
+                old = self.s.get((receiver.oid, ANY))
+                self.put_into(receiver, ANY, self.join(old, value) if isinstance(old, Value) else value)
 
     def called_back(self, function: Value, args: Arguments, at: ast.AST) -> Value:
         """Run a function of the tree as a library calls it: nobody knows how often, and who gets what it returns."""

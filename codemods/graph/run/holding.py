@@ -79,7 +79,9 @@ class Holding(Leaves):
             if oid:
                 seen.add(oid)
             for value in inside:
-                found.update((n, None) for n in self.nodes_of(value) if not n.walks and not n.leaf)
+                # who gets an object knows its parameters; an input is there to be computed with
+                graphs = [n for n in self.nodes_of(value) if not n.walks]
+                found.update((n, None) for n in graphs if not n.leaf or n.label == "input")
             stack += inside
         return list(found)
 

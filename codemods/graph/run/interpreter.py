@@ -33,6 +33,10 @@ class Interpreter(Protocol):
         """A call of one of Python's own libraries; None where nothing is known of it."""
         ...
 
+    def answers(self, path: str) -> bool:
+        """Whether the module of a library's function may hand what it gets to code of the tree."""
+        ...
+
     def import_named(self, args: Arguments) -> Value | None:
         """What ``importlib.import_module`` gives; None where that is not in the tree."""
         ...

@@ -211,7 +211,7 @@ class Layers(Tensors):
             hook.function
             for hook in self.run.hooks
             if hook.before is before
-            and (hook.oid == module.oid or (opaque and (hook.leaf is None or hook.leaf is module.leaf)))
+            and (hook.oid in (module.oid, 0) or (opaque and (hook.leaf is None or hook.leaf is module.leaf)))
         ]
 
     def run_pre_hooks(self, module: Module | Instance, args: Arguments, at: ast.AST) -> Arguments:

@@ -57,6 +57,9 @@ class Leaves:
         # what a reentrant checkpoint or an autograd.Function gets decides whether their parameters learn
         passing = [n for mark in self.trace.marks if mark.kind in _PASSES for n in mark.of or ()]
         for walk in self.trace.walks:
+            if walk.inputs is None:
+                # what gradients are taken of, and cannot be seen, may be any of them
+                found.update(self.leaves)
             unseen = walk.inputs is None or maybe_frozen(walk)
             found.update(n for n in walk.seen if n.leaf and unseen)
             passing += walk.inputs or () if not unseen else ()

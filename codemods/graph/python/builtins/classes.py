@@ -44,7 +44,7 @@ def is_instance(engine: Containers, value: Value, kinds: Value) -> Value:
         each = {engine.run.truth(is_instance(engine, option, kinds)) for option in value.options}
         return Const(each.pop()) if len(each) == 1 and None not in each else NUMBER
     wanted = [kinds] if not isinstance(kinds, Tuple) else list(kinds.items)
-    if any(isinstance(kind, Class) and kind.info.calls_differently for kind in wanted):
+    if any(isinstance(kind, Class) and _asks_metaclass(kind.info) for kind in wanted):
         # what a metaclass does with it is not followed
         engine.run.escape_all([value], Escape.STORED_ANYWHERE)
     answer: bool | None = None
@@ -58,6 +58,11 @@ def is_instance(engine: Containers, value: Value, kinds: Value) -> Value:
         paths = {kind.path for kind in wanted if isinstance(kind, Library)}
         answer = _is_one_of(value, paths, all_seen=len(paths) == len(wanted))
     return NUMBER if answer is None else Const(answer)
+
+
+def _asks_metaclass(info: ClassInfo) -> bool:
+    """Whether code of a metaclass may get what is asked whether it is an object of a class."""
+    return info.calls_differently or info.of_metaclass("__instancecheck__") is not None
 
 
 def _is_one_of(value: Value, paths: set[str], *, all_seen: bool) -> bool | None:
@@ -172,6 +177,13 @@ def is_name(text: str) -> bool:
 def _property(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value | None:
     first = args.positional[0] if args.positional else None
     return replace(first, kind=FunctionKind.PROPERTY) if isinstance(first, Function) else None
+
+
+@BUILTINS.of("type.__call__")
+def _plain_call(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    first, rest = args.positional[:1], Arguments(args.call, args.positional[1:], args.keywords, args.more)
+    made = first[0] if first else None
+    return engine.instantiate(made.info, rest, at, plainly=True) if isinstance(made, Class) else None
 
 
 @BUILTINS.of("object.__new__")

@@ -89,9 +89,12 @@ def _arithmetic(engine: Containers, name: str, args: Arguments, at: ast.AST) -> 
 
 @BUILTINS.of("eval", "exec")
 def _code(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
-    for space in {engine.run.frame.fid, engine.run.frame.module_globals}:
-        engine.run.escape_all(engine.run.elements(Namespace(space)), Escape.EVALUATED_TEXT)
-    return engine.run.unknown(name)
+    run = engine.run
+    named = [v for space in {run.frame.fid, run.frame.module_globals} for v in run.elements(Namespace(space))]
+    run.escape_all([*named, *args.all()], Escape.EVALUATED_TEXT)
+    made = run.opaque(at, name, args.all())
+    run.may_be_put(args, made, at)
+    return run.unseen_call(made, name)
 
 
 @BUILTINS.of("__import__")

@@ -71,7 +71,7 @@ def read_named(engine: Containers, given: list[Value], at: ast.AST) -> Value:
     """``getattr(obj, name, default)``."""
     run = engine.run
     owner, name = given[0], given[1]
-    if _is_own_module(engine, at):
+    if isinstance(owner, Unknown) and owner.oid == run.frame.module_globals:
         return engine.named_item(Namespace(run.frame.module_globals), name, at)
     if isinstance(name, Const) and isinstance(name.value, str):
         return _by_known_name(engine, owner, name.value, given[2:], at)
@@ -103,15 +103,6 @@ def read_named(engine: Containers, given: list[Value], at: ast.AST) -> Value:
     made = run.taken(at, inside, "getattr")
     made.shadow = (*run.lost("getattr").shadow, *made.shadow)
     return made
-
-
-def _is_own_module(engine: Containers, at: ast.AST) -> bool:
-    """Whether it is ``sys.modules[__name__]`` of which an attribute is asked."""
-    owner = at.args[0] if isinstance(at, ast.Call) and at.args else None
-    if not isinstance(owner, ast.Subscript) or not isinstance(owner.slice, ast.Name) or owner.slice.id != "__name__":
-        return False
-    table = engine.run.values.get(owner.value)
-    return isinstance(table, Library) and table.path == "sys.modules"
 
 
 def _by_known_name(engine: Containers, owner: Value, name: str, default: list[Value], at: ast.AST) -> Value:
