@@ -58,7 +58,7 @@ def _second(event: Mapping[str, Any], sources: Sources) -> Fault:
 
 
 def _second_remedy(event: Mapping[str, Any], name: str) -> str:
-    if event["twice"] and event["site"] == event["freed"]:
+    if event["twice"] and (event["site"] == event["freed"] or not event["fresh"]):
         return "compute the loss anew in every turn; or, if twice is meant, call backward once with the losses added"
     if event["twice"]:
         return "call backward once for each loss, or retain_graph=True in the first call if twice is meant"

@@ -10,9 +10,11 @@ from codemods.source.errors import SourceError
 from codemods.source.syntax import FAILURES
 from verify.diagnosis.model import Fault, Kind
 from verify.fixing import states, stored
+from verify.fixing.attaching import attached
+from verify.fixing.carried import carried_on, detached_in_its_owner, forgotten, given_detached
 from verify.fixing.clues import Candidate, same_loss
 from verify.fixing.devices import made_there, moved
-from verify.fixing.learners import attached, cleared, frozen, made_later, recording, registered, spared, switched_on
+from verify.fixing.learners import cleared, frozen, made_later, recording, registered, spared, switched_on
 from verify.fixing.losses import retained, summed, walked_once
 from verify.fixing.moved import begun_in_loop, changed_later, rebuilt_in_loop
 from verify.fixing.shared import kept_elsewhere, read_cloned, read_detached
@@ -28,6 +30,7 @@ def candidates(fault: Fault, texts: Texts, loaded: Collection[str] = ()) -> list
     ``texts`` returns the file at a path below the root; files for which it raises SourceError are left alone.
     ``loaded`` are the paths of those that ran, where a class may be that no line of the fault leads to.
     """
+    stores = functools.partial(stored_detached, loaded=loaded)
     makers = {
         Kind.SECOND_BACKWARD: (
             always,
@@ -39,8 +42,11 @@ def candidates(fault: Fault, texts: Texts, loaded: Collection[str] = ()) -> list
             kept_elsewhere,
             cut_where_it_enters,
             kept_detached,
+            given_detached,
             read_detached,
-            stored_detached,
+            stores,
+            detached_in_its_owner,
+            forgotten,
             begun_in_loop,
             retained,
             summed,
@@ -53,8 +59,9 @@ def candidates(fault: Fault, texts: Texts, loaded: Collection[str] = ()) -> list
             read_cloned,
             kept_detached,
             states.grown_from_values,
+            carried_on,
         ),
-        Kind.GROWING_GRAPH: (stored_detached, kept_detached, stored.detached_after_backward),
+        Kind.GROWING_GRAPH: (stores, kept_detached, stored.detached_after_backward),
         Kind.NO_GRADIENT: (attached, recording, frozen),
         Kind.LOSS_CUT_OFF: (attached, recording, switched_on),
         Kind.NOT_IN_OPTIMIZER: (functools.partial(registered, loaded=loaded), made_later),
@@ -63,18 +70,22 @@ def candidates(fault: Fault, texts: Texts, loaded: Collection[str] = ()) -> list
         Kind.OTHER_DEVICE: (moved, made_there),
     }.get(fault.kind, ())
     if same_loss(fault):
-        freed = fault.clue("freed by")
-        # One line that walks it in every turn would go on with the gradients of old values.
-        again = freed is not None and freed.site == fault.site
-        makers = (rebuilt_in_loop,) if again else (walked_once, retained)
+        # What is walked in every turn would go on with the gradients of old values.
+        makers = (rebuilt_in_loop,) if "in every turn" in fault.remedy else (walked_once, retained)
     found: list[Candidate] = []
     for make in makers:
         try:
-            found += [each for each in make(fault, texts) if each not in found and _parses(each)]
+            new = [each for each in make(fault, texts) if _parses(each) and _differs(each, texts)]
+            found += [each for each in new if each not in found]
         except (SourceError, *FAILURES):
             # Not Python that we can read: nothing is offered there.
             continue
     return found
+
+
+def _differs(candidate: Candidate, texts: Texts) -> bool:
+    """Whether anything is changed: what is moved may stand there already."""
+    return any(text != texts(path).text for path, text in candidate.files.items())
 
 
 def _parses(candidate: Candidate) -> bool:

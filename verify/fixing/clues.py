@@ -18,8 +18,9 @@ class Candidate:
     """A change: what it does in a sentence, what else it means for the program, and the new texts by path.
 
     ``fresh``: it computes again what was stale, so losses after a step must differ. ``summed``: it replaces two
-    backwards by one, so each loss is the sum of two that another change computes. ``way``: the kind of repair; a second
-    one of the same kind would show the user nothing new. ``parts``: the changes that it is made of.
+    backwards by one, so each loss is the sum of two that another change computes. ``same``: by the very expression that
+    made the stale value, so a cut would drop what the program learns by it. ``way``: the kind of repair; a second one
+    of the same kind would show the user nothing new. ``parts``: the changes that it is made of.
     """
 
     title: str
@@ -28,6 +29,7 @@ class Candidate:
     way: str = ""
     fresh: bool = False
     summed: bool = False
+    same: bool = False
     parts: int = 1
 
 

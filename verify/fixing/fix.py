@@ -346,4 +346,4 @@ class Fixer:
         pairs = [(self._source(path), source_from_bytes(data, path)) for path, data in files.items()]
         diff = unified_text(change for old, new in pairs for change in old.shown(old.text, new.text))
         repair = Repair(candidate.title, candidate.meaning, proof, diff, after.measures)
-        return Kept(repair, dict(files), after, frozenset(ways), candidate.parts)
+        return Kept(repair, dict(files), after, frozenset(ways), candidate.parts, candidate.same)

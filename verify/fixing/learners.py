@@ -3,147 +3,17 @@
 from __future__ import annotations
 
 import ast
-import copy
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from verify.diagnosis.model import Fault
 from verify.fixing.clues import Candidate, at, place_of
-from verify.fixing.texts import PRIMARY, Text, Texts
-from verify.syntax import last_name, method_call, pairs, targets
+from verify.fixing.texts import Text, Texts
+from verify.syntax import last_name, method_call, pairs
 
-#: Methods that give a value without its graph, calls of torch that make a tensor of it, what switches gradients off.
-_LEAVING = frozenset({"detach", "item", "numpy", "tolist"})
-_MAKING = frozenset({"tensor", "as_tensor", "from_numpy"})
+#: What switches gradients off.
 _OFF = frozenset({"no_grad", "inference_mode"})
-_LEARNS = "the parameters of the optimizer that it is computed from learn"
 _LISTED = re.compile(r"\.(\w+)\[[^]]*\]")
-
-
-def attached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
-    """Remove the cut that keeps gradients from parameters of an optimizer."""
-    cuts: dict[str, list[tuple[ast.expr, ast.expr, str]]] = {}
-    files: dict[str, Text] = {}
-    lists: dict[str, list[tuple[ast.expr, str]]] = {}
-    for clue in (clue for clue in fault.clues if clue.role in ("cause", "made")):
-        place = place_of(clue, texts)
-        if place is not None:
-            file, statement = place
-            files[file.path] = file
-            cuts.setdefault(file.path, []).extend(_cuts(statement))
-            lists.setdefault(file.path, []).extend(_lists(statement, file))
-    for path, found in cuts.items():
-        file = files[path]
-        for chosen in [found] * (len(found) > 1) + [[each] for each in found]:
-            what = ", ".join(f"{call} at {file.at(node.lineno)}" for node, _, call in chosen)
-            plain = [(node, file.bare(value)) for node, value, _ in chosen]
-            stacked = [(node, _stacked(node, value, file)) for node, value, _ in chosen]
-            here = {(node.lineno, node.col_offset) for node, _ in stacked}
-            stacked += [(node, code) for node, code in lists[path] if (node.lineno, node.col_offset) not in here]
-            deep = [(node, _uncut_inside(node)) for node, _, _ in chosen]
-            for changes in [plain, *(each for each in (stacked, deep) if each != plain)]:
-                title, whole = f"leave out {what}", _without_idle(file, file.replaced_all(changes))
-                yield Candidate(title, _LEARNS, whole, title, parts=len(chosen))
-
-
-def _cuts(statement: ast.stmt) -> list[tuple[ast.expr, ast.expr, str]]:
-    """Outermost cuts: (expression that drops the graph, the value with its graph, what users call such a cut)."""
-    found: list[tuple[ast.expr, ast.expr, str]] = []
-
-    def look(node: ast.AST) -> None:
-        cut = _cut(node)
-        if cut is not None:
-            found.append((node, _uncut(cut[0]), cut[1]))  # type: ignore[arg-type]
-            return
-        for child in ast.iter_child_nodes(node):
-            look(child)
-
-    look(statement)
-    return found
-
-
-def _cut(node: ast.AST) -> tuple[ast.expr, str] | None:
-    """The value that ``node`` copies without its graph, and what users call that."""
-    if isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.ctx, ast.Load):
-        return node.value, ".data"
-    if not isinstance(node, ast.Call):
-        return None
-    function = node.func
-    if last_name(function) == "Variable" and len(node.args) == 1:
-        return node.args[0], "Variable()"
-    if isinstance(function, ast.Attribute) and not node.args and not node.keywords:
-        return (function.value, f".{function.attr}()") if function.attr in _LEAVING else None
-    if len(node.args) != 1 or isinstance(node.args[0], (ast.Starred, ast.List, ast.Tuple)):
-        return None
-    if isinstance(function, ast.Name) and function.id == "float":
-        return node.args[0], "float()"
-    owned = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)
-    if owned and isinstance(function, ast.Attribute) and function.attr in _MAKING:
-        told = {keyword.arg for keyword in node.keywords}
-        if ast.unparse(function.value) == "torch" and told <= {"requires_grad"}:
-            return node.args[0], f"torch.{function.attr}()"
-    return None
-
-
-def _uncut(value: ast.expr) -> ast.expr:
-    """``value`` without the cuts that make it: ``x.detach().cpu().numpy()`` becomes ``x``."""
-    while True:
-        if (cut := _cut(value)) is not None:
-            value = cut[0]
-        elif (moved := method_call(value, "cpu")) is not None and not moved[1].args:
-            value = moved[0]
-        else:
-            return value
-
-
-def _lists(statement: ast.stmt, file: Text) -> list[tuple[ast.expr, str]]:
-    """Replace the calls that make a tensor of the list which ``statement`` makes or extends by calls that stack
-    tensors."""
-    names = {target.id for target in targets(statement) if isinstance(target, ast.Name)}
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        owner = getattr(statement.value.func, "value", None)
-        names |= {owner.id} if isinstance(owner, ast.Name) else set()
-    found: list[tuple[ast.expr, str]] = []
-    for node in ast.walk(file.scope(statement)):
-        cut = _cut(node)
-        if cut is not None and isinstance(cut[0], ast.Name) and cut[0].id in names and isinstance(node, ast.Call):
-            code = _stacked(node, cut[0], file)
-            found += [(node, code)] if code.startswith("torch.stack(") else []
-    return found
-
-
-def _stacked(node: ast.expr, value: ast.expr, file: Text) -> str:
-    """Code for ``value``, which ``node`` copies without a graph; stacked if it is a list of tensors, for which a
-    call is needed."""
-    listed = method_call(node, *_MAKING) and isinstance(value, (ast.Name, ast.Attribute))
-    return f"torch.stack({file.segment(value)})" if listed else file.bare(value)
-
-
-class _Uncut(ast.NodeTransformer):
-    def visit(self, node: ast.AST) -> Any:
-        node = _uncut(node) if isinstance(node, ast.expr) else node
-        return super().generic_visit(node)
-
-
-def _uncut_inside(node: ast.expr) -> str:
-    """``node`` without any cut in it: ``as_tensor(x.numpy().mean())`` becomes ``x.mean()``."""
-    found = _Uncut().visit(copy.deepcopy(node))
-    return ast.unparse(found) if isinstance(found, PRIMARY) else f"({ast.unparse(found)})"
-
-
-def _without_idle(file: Text, changes: dict[str, str]) -> dict[str, str]:
-    """``changes`` without statements like ``x = x``, which remain of ``x = float(x)``."""
-    lines = changes[file.path].splitlines(keepends=True)
-    for node in ast.walk(ast.parse(changes[file.path])):
-        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == [
-            ast.unparse(node.value)
-        ]:
-            span = slice(node.lineno - 1, node.end_lineno)
-            # Others stand there on purpose, in a class for instance.
-            if lines[span] != file.lines[span]:
-                lines[span] = [""] * len(lines[span])
-    return {file.path: "".join(lines)}
 
 
 @at("cause")
@@ -238,36 +108,38 @@ def _off(node: ast.expr) -> bool:
 
 
 def registered(fault: Fault, texts: Texts, loaded: Iterable[str] = ()) -> Iterator[Candidate]:
-    """Make a list of layers one that its module registers."""
+    """Make a list of layers or of parameters one that its module registers."""
     parameters, paths = fault.clue("parameters"), dict.fromkeys(c.site.path for c in fault.clues if c.site is not None)
     if parameters is None:
         return
     paths |= dict.fromkeys(loaded)
-    attributes = {found[1] for name in parameters.name.split(", ") if (found := _LISTED.search(name))}
+    found = [(name, one) for name in parameters.name.split(", ") if (one := _LISTED.search(name))]
+    attributes = {one[1]: "Parameter" if one.end() == len(name) else "Module" for name, one in found}
     for path in paths:
         file = Text(path, texts)
         for node in ast.walk(file.tree):
             for target, value in pairs(node):
-                name = _registering(value, file)
-                if not isinstance(target, ast.Attribute) or target.attr not in attributes or not name:
+                form = _registering(value, file)
+                if not isinstance(target, ast.Attribute) or target.attr not in attributes or not form:
                     continue
+                name = attributes[target.attr] + form
                 title = f"hold {target.attr} in a {name} at {file.at(value.lineno)}"
                 code = f"{_torch_nn(file)}.{name}({file.segment(value)})"
-                yield Candidate(title, "parameters() finds its layers", file.replaced(value, code))
+                yield Candidate(title, "parameters() finds what is in it", file.replaced(value, code))
 
 
 def _registering(value: ast.expr, file: Text) -> str:
-    """The container of torch for a list, tuple or dictionary of layers, or for a variable that holds one; empty for
-    what is neither."""
+    """``List`` or ``Dict``, the form of container for a list, tuple or dictionary, or for a variable that holds one;
+    empty for what is neither."""
     if isinstance(value, ast.Name):
         made = [other for node in ast.walk(file.tree) for target, other in pairs(node) if _is_name([target], value.id)]
         found = {_registering(other, file) for other in made if not isinstance(other, ast.Name)}
         return found.pop() if len(found) == 1 else ""
     called = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""
     if isinstance(value, (ast.Dict, ast.DictComp)) or called == "dict":
-        return "ModuleDict"
+        return "Dict"
     listed = isinstance(value, (ast.List, ast.ListComp, ast.Tuple)) or called in ("list", "tuple")
-    return "ModuleList" if listed else ""
+    return "List" if listed else ""
 
 
 def _torch_nn(file: Text) -> str:

@@ -3,32 +3,72 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import copy
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from verify.diagnosis.model import Fault
 from verify.fixing.clues import Candidate, at, named, place_of
 from verify.fixing.states import EACH_STEP, is_target
 from verify.fixing.texts import Text, Texts
-from verify.syntax import bound, covers, names, read, targets
+from verify.syntax import bound, covers, names, pairs, read, targets
 
 _SIMPLE = (ast.Assign, ast.AnnAssign)
 
 
 @at("freed by")
 def rebuilt_in_loop(fault: Fault, texts: Texts, file: Text, backward: ast.stmt) -> Iterator[Candidate]:
-    """Move the statement that made the graph to the start of the loop whose backwards walk it, with those that
-    depend on it."""
+    """Move the statement that made the graph to the start of the loop whose backwards walk it, with those before it
+    that the same graph was made in, and those that depend on it; copy them where something else reads them too."""
     for statement in _made(fault, texts, file, backward):
-        behind = [each for each in file.block(statement) if each.lineno > statement.lineno]
-        loop = next((each for each in behind if covers(each, backward.lineno)), None)
+        block = file.block(statement)
+        loop = next((e for e in block if e.lineno > statement.lineno and covers(e, backward.lineno)), None)
         if not isinstance(loop, (ast.For, ast.While)) or loop.body[0].lineno == loop.lineno:
             continue
-        moved = _with_dependents(statement, behind[: behind.index(loop)])
-        if moved is not None and not _summed(moved, loop, file):
+        chain = _chain(statement, block, fault, file)
+        behind = block[block.index(chain[0]) : block.index(loop)]
+        moved = _with_dependents(chain, behind)
+        if moved and not _summed(moved, loop, file):
             title = f"build {file.segment(targets(statement)[0])} in each turn of the loop at {file.at(loop.lineno)}"
-            files = file.moved(moved, loop.body[0], before=True)
-            yield Candidate(title, EACH_STEP, files, "rebuild", fresh=True)
+            given = set().union(*map(_given, moved))
+            shown = any(names(each) & given for each in behind if isinstance(each, ast.Expr))
+            files = file.moved(moved, loop.body[0], before=True, keep=shown)
+            same = len(moved) == 1 and _is_carried_on(moved[0], loop)
+            yield Candidate(title, EACH_STEP, files, "rebuild", fresh=True, same=same)
+
+
+def _is_carried_on(begun: ast.stmt, loop: ast.For | ast.While) -> bool:
+    """Whether a turn of ``loop`` makes what the next one takes over just as ``begun`` made the first, from what it
+    hands on as well: ``v = f(s)`` before the loop, ``w = f(t)`` and ``s, v = t, w`` in it."""
+    assigned = [pair for each in ast.walk(loop) for pair in pairs(each)]
+    handed = {a.id: b for a, b in assigned if isinstance(a, ast.Name) and isinstance(b, ast.Name)}
+    name = next(iter(_given(begun)), "")
+    made = [ast.unparse(b) for a, b in assigned if ast.unparse(a) == ast.unparse(handed.get(name, ast.Name(name)))]
+    value = getattr(begun, "value", None)
+    return value is not None and name in handed and [ast.unparse(_Renamed(handed).visit(copy.deepcopy(value)))] == made
+
+
+class _Renamed(ast.NodeTransformer):
+    """Puts other variables for some."""
+
+    def __init__(self, others: Mapping[str, ast.Name]) -> None:
+        self._others = others
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return self._others.get(node.id, node)
+
+
+def _chain(statement: ast.stmt, block: list[ast.stmt], fault: Fault, file: Text) -> list[ast.stmt]:
+    """``statement`` after the assignments of ``block`` that made what it is computed from in the graph of the fault."""
+    boxes = fault.graph.boxes if fault.graph is not None else ()
+    lines = {file.line(box.site) for box in boxes if box.site is not None and box.site.path == file.path}
+    chain, wanted = [statement], names(statement)
+    for each in reversed(block[: block.index(statement)]):
+        in_graph = any(covers(each, line) for line in lines)
+        if in_graph and isinstance(each, _SIMPLE) and file.alone(each) and _given(each) & wanted:
+            chain.insert(0, each)
+            wanted |= names(each)
+    return chain
 
 
 @at("freed by")
@@ -57,37 +97,40 @@ def begun_in_loop(fault: Fault, texts: Texts, file: Text, backward: ast.stmt) ->
 
 def _made(fault: Fault, texts: Texts, file: Text, backward: ast.stmt) -> Iterator[ast.stmt]:
     """The assignments that may have made the graph: at the cause, or of the carrier before a loop, where a call of it
-    ends in a function of its own."""
+    ends in a function of its own, or where a turn makes in the same way what the next one takes over."""
     cause, carrier = place_of(fault.clue("cause"), texts), fault.clue("carrier")
+    known = False
     if cause is not None and cause[0].path == file.path:
         here = file.statement(cause[1].lineno)
-        if isinstance(here, _SIMPLE):
+        if known := isinstance(here, _SIMPLE):
             yield here
-            return
     if carrier is None:
         return
     carriers = [replace(carrier, name=name) for name in (carrier.name, *carrier.also)]
     for loop in file.loops(backward):
         for each in file.block(loop):
             found = isinstance(each, _SIMPLE) and each.lineno < loop.lineno
-            if found and any(is_target(target, one, file) for target in targets(each) for one in carriers):
+            found = found and any(is_target(target, one, file) for target in targets(each) for one in carriers)
+            if found and (not known or _is_carried_on(each, loop)):
                 yield each
 
 
-def _with_dependents(statement: ast.stmt, behind: list[ast.stmt]) -> list[ast.stmt] | None:
-    """``statement`` and the later ones that depend on it; None where these are more than assignments."""
-    moved, given = [statement], _given(statement)
-    if not given:
-        return None
+def _with_dependents(chain: list[ast.stmt], behind: list[ast.stmt]) -> list[ast.stmt]:
+    """``chain`` and what of ``behind`` depends on it; nothing where that is more than assignments, and calls that are
+    only given it."""
+    moved: list[ast.stmt] = []
+    given: set[str] = set()
     for each in behind:
         if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             # It reads names when it is called.
             continue
-        if names(each) & given:
-            if not isinstance(each, _SIMPLE) or not (fresh := _given(each)):
-                return None
-            moved.append(each)
-            given |= fresh
+        told = each.value.func if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call) else each
+        if each not in chain and not names(told) & given:
+            continue
+        if not isinstance(each, (*_SIMPLE, ast.AugAssign)) or not (fresh := _given(each)):
+            return []
+        moved.append(each)
+        given |= fresh
     return moved
 
 

@@ -71,8 +71,10 @@ class Ruled:
         telling = [group for group in everything if not is_style(group)]
         singles = [[group] for group in mending[:_ALONE]]
         for groups in dict.fromkeys(map(tuple, [*singles, mending, telling, everything])):
-            if groups:
-                yield self._chosen(groups)
+            chosen = self._chosen(groups) if groups else None
+            if chosen is not None and chosen.files:
+                # Some are made with others only.
+                yield chosen
 
     def fewest(self, chosen: Chosen, helps: Callable[[Files], bool]) -> Chosen:
         """``chosen``, of which ``helps`` holds, without what it holds without."""

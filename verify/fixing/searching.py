@@ -24,6 +24,7 @@ class Kept:
     after: Diagnosis
     ways: frozenset[str] = frozenset()
     parts: int = 1
+    same: bool = False
 
 
 class Trial(Protocol):
@@ -75,11 +76,11 @@ class Search:
         """The one of those that were kept with which most is well; of equals the first, as candidates come in the order
         in which people would want them. A graph that is built again and again counts less where its values stay."""
 
-        def rank(one: Kept) -> tuple[int, int, int]:
-            return -len(one.after.faults), one.after.measures.learning, -one.parts
+        def rank(one: Kept) -> tuple[int, int, bool, int]:
+            return -len(one.after.faults), one.after.measures.learning, one.same, -one.parts
 
         best = max(self.kept, key=rank)
-        if "rebuild" not in best.ways:
+        if "rebuild" not in best.ways or best.same:
             return best
         losses = best.after.measures.losses
         same = [one for one in self.kept if rank(one) == rank(best) and one.after.measures.losses == losses]

@@ -9,23 +9,35 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from verify.diagnosis.model import Clue, Fault
-from verify.fixing.clues import Candidate, at, base, keys, named, place_of, printed, variable
+from verify.fixing.clues import Candidate, at, base, keys, named, place_of, printed, variable, within_a_step
 from verify.fixing.texts import Text, Texts
-from verify.syntax import bound, last_name, method_call, names, pairs, targets
+from verify.syntax import Function, bound, last_name, method_call, pairs, targets
 
 EACH_STEP = (
     "what it is computed from goes on learning: it is computed in every step, from the parameters as they are then"
 )
 _IN_A_CLOSURE = re.compile(r"<closure (\w+)>$")
+_ALIKE = frozenset({"shape", "device", "dtype", "ndim"})
 _CACHES = frozenset({"lru_cache", "cache"})
 
 
-@at("cause")
-def always(fault: Fault, texts: Texts, file: Text, made: ast.stmt) -> Iterator[Candidate]:
-    """Make the statement that built the graph once, under a condition, unconditional."""
-    carrier = fault.clue("carrier")
-    if carrier is None:
+def always(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """Make the statement that built the graph once, under a condition, unconditional; or the one that keeps it, where
+    a function that it calls built it."""
+    place, carrier = place_of(fault.clue("cause"), texts), fault.clue("carrier")
+    if place is None or carrier is None:
         return
+    file, made = place
+    yield from _always(carrier, file, made)
+    if isinstance(made, ast.Return):
+        for node in ast.walk(file.tree):
+            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call) or not file.alone(node):
+                continue
+            if any(is_target(target, carrier, file) for target in targets(node)):
+                yield from _always(carrier, file, node)
+
+
+def _always(carrier: Clue, file: Text, made: ast.stmt) -> Iterator[Candidate]:
     name = next((file.segment(each) for each in targets(made) if is_target(each, carrier, file)), "")
     title = f"build {name or carrier.name} each time, without the condition at"
     if name and (choice := _chosen(made, file)) is not None and not _of_the_turn([made], file, arguments=True):
@@ -71,9 +83,20 @@ def _of_the_turn(statements: list[ast.stmt], file: Text, *, arguments: bool) -> 
     function = file.function(statements[0])
     given = {arg.arg for arg in function.args.args[1:]} if function is not None and arguments else set()
     given = given.union(*map(bound, file.loops(statements[0])))
+    parts = [node for each in statements for node in ast.walk(each)]
     own = {name for each in statements for name in named(each)}
-    used = {name for each in statements for name in names(getattr(each, "value", None) or each)}
+    own = own.union(*(bound(node.target) for node in parts if isinstance(node, ast.comprehension)))
+    used = {name for each in statements for name in _valued(getattr(each, "value", None) or each)}
     return bool(used & (given - own))
+
+
+def _valued(node: ast.AST) -> set[str]:
+    """The variables of ``node`` of which it reads more than sizes, devices and types: these all batches share."""
+    asks = isinstance(node, ast.Attribute) and node.attr in _ALIKE
+    if asks or (isinstance(node, ast.Call) and last_name(node.func) in ("len", "size", "dim")):
+        return set()
+    found = {node.id} if isinstance(node, ast.Name) else set()
+    return found.union(*map(_valued, ast.iter_child_nodes(node)))
 
 
 @at("cause")
@@ -118,9 +141,18 @@ def rebuilt(fault: Fault, texts: Texts, file: Text, made: ast.stmt) -> Iterator[
     if not name or (buffer is None and len(targets(made)) != 1) or used in file.block(made):
         return
     if "\n" not in code:
-        moved = file.inserted(used, code, before=True)
+        files, inner = file.inserted(used, code, before=True), file.function(used)
+        if target.isidentifier() and inner is not file.function(made) and target not in _read_outside(inner, file):
+            files = file.moved([made], used, before=True)
         title = f"build {name} again before it is used, at {file.at(used.lineno)}"
-        yield Candidate(title, EACH_STEP, moved, "rebuild", fresh=True)
+        yield Candidate(title, EACH_STEP, files, "rebuild", fresh=True)
+
+
+def _read_outside(function: Function | None, file: Text) -> set[str]:
+    """The variables that are read outside ``function``."""
+    inside = set() if function is None else set(ast.walk(function))
+    outside = (node for node in ast.walk(file.tree) if node not in inside and isinstance(node, ast.Name))
+    return {node.id for node in outside if isinstance(node.ctx, ast.Load)}
 
 
 def _buffer(statement: ast.stmt, file: Text) -> tuple[str, ast.expr] | None:
@@ -169,13 +201,20 @@ def grown_from_values(fault: Fault, texts: Texts, file: Text, statement: ast.stm
 @at("freed by")
 def detached_after_backward(fault: Fault, texts: Texts, file: Text, statement: ast.stmt) -> Iterator[Candidate]:
     """Detach the carrier after the backward that freed its graph; where it feeds itself, it may also be reset."""
-    freed, carrier = fault.clue("freed by"), fault.clue("carrier")
+    freed, carrier, made = fault.clue("freed by"), fault.clue("carrier"), place_of(fault.clue("cause"), texts)
+    where = f"after the backward at {file.at(statement.lineno)}"
     name = variable(carrier)
-    if carrier is None or freed is None or freed.site is None or name != carrier.name:
+    if carrier is None or freed is None or freed.site is None:
         return
-    if name.isidentifier() and carrier.function == freed.site.function:
-        where = f"after the backward at {file.at(statement.lineno)}"
+    if name == carrier.name and name.isidentifier() and carrier.function == freed.site.function:
         yield from _anew(fault, name, statement, where, file, several=False)
+    elif made is not None and made[0].path == file.path and not within_a_step(fault):
+        # Where it is used again it has another name.
+        beside = (each for each in file.block(statement) if each.lineno < statement.lineno)
+        here = next((each for each in beside if each.lineno == made[1].lineno), statement)
+        for each in (target.id for target in targets(here) if isinstance(target, ast.Name)):
+            for code, title, meaning in cuts(each, file, several=False):
+                yield Candidate(f"{title} {where}", meaning, file.inserted(statement, code), "cut")
 
 
 def kept_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:

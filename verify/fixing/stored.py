@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from verify.diagnosis.model import Fault
 from verify.fixing.clues import Candidate, base, place_of
@@ -17,10 +17,16 @@ _NUMBERS = frozenset({"item", "tolist", "detach", "numpy", "float", "int", "len"
 _STORING = frozenset({"append", "add", "appendleft", "insert", "put", "extend", "update"})
 
 
-def stored_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+def stored_detached(fault: Fault, texts: Texts, loaded: Iterable[str] = ()) -> Iterator[Candidate]:
     """Store what accumulates detached, in the statements of the same files that store it under that name: in all,
-    then in each."""
+    then in each. Where there is none, and it is an attribute, those of the files in ``loaded``."""
     paths = dict.fromkeys(clue.site.path for clue in fault.clues if clue.site is not None)
+    yield from (found := list(_stores(fault, texts, paths)))
+    if not found and any("." in clue.name for clue in fault.clues if clue.role == "carrier"):
+        yield from _stores(fault, texts, [path for path in loaded if path not in paths])
+
+
+def _stores(fault: Fault, texts: Texts, paths: Iterable[str]) -> Iterator[Candidate]:
     causes = [place_of(clue, texts) for clue in fault.clues if clue.role == "cause"]
     made = {ast.unparse(target) for found in causes if found is not None for target in targets(found[1])}
     for carrier in (clue for clue in fault.clues if clue.role == "carrier"):

@@ -106,9 +106,13 @@ class Text:
     def _means_the_same_inside(self, made: ast.stmt, used: ast.stmt, there: Function, used_names: set[str]) -> bool:
         """The same where ``there``, the function around ``used``, is nested in the function or file of ``made``:
         what it binds must not be read earlier, and everything else must be that of outside."""
-        if any(isinstance(n, LOOPS) and made in ast.walk(n) for n in ast.walk(self.tree)):
-            return False
         given = bound(made)
+        for loop in (node for node in ast.walk(self.tree) if isinstance(node, LOOPS)):
+            inside = list(ast.walk(loop))
+            later = (n for n in inside if isinstance(n, ast.stmt) and n.lineno > made.lineno and n is not there)
+            # A function of the same turn sees what the statement saw, if the turn does not bind it anew.
+            if made in inside and (there not in inside or used_names & set().union(*map(bound, later))):
+                return False
         between = [
             function
             for function in ast.walk(self.tree)
@@ -152,8 +156,11 @@ class Text:
         lines.insert(at, "".join(f"{indent}{line}\n" for line in code.splitlines()))
         return {self.path: "".join(lines)}
 
-    def moved(self, statements: Iterable[ast.stmt], to: ast.stmt, *, before: bool = False) -> dict[str, str]:
-        """The file with ``statements``, each alone on its lines, after ``to`` or in front of it."""
+    def moved(
+        self, statements: Iterable[ast.stmt], to: ast.stmt, *, before: bool = False, keep: bool = False
+    ) -> dict[str, str]:
+        """The file with ``statements``, each alone on its lines, after ``to`` or in front of it; ``keep``: where they
+        are as well."""
         indent, lines, code = self.indent(to.lineno), list(self.lines), []
         spans = [(each.lineno - 1, each.end_lineno or each.lineno) for each in statements]
         for first, last in spans:
@@ -162,7 +169,7 @@ class Text:
         at = to.lineno - 1 if before else to.end_lineno or to.lineno
         if not lines[at - 1].endswith("\n"):
             lines[at - 1] += "\n"
-        for first, last in spans:
+        for first, last in spans if not keep else ():
             lines[first:last] = [""] * (last - first)
         lines[at:at] = code
         return {self.path: "".join(lines)}

@@ -9,6 +9,7 @@ from textwrap import dedent, indent
 import pytest
 
 from codemods.source.files import source_from_bytes
+from verify.diagnosis.folded import Box, Graph
 from verify.diagnosis.model import Clue, Fault, Kind
 from verify.fixing.candidates import Candidate, candidates
 from verify.measured.values import Site
@@ -149,9 +150,31 @@ def test_a_loss_that_every_turn_walks_is_computed_in_each_or_left_alone() -> Non
     (found,) = offered(Kind.SECOND_BACKWARD, text, *clues, site=at(3), remedy=remedy)
     assert found.files["t.py"].splitlines()[:2] == ["for step in range(3):", "    loss = net(x).sum()"]
     # Never the graph of old values, kept.
-    deeper = "h = net(x)\nloss = make(h)\nprint(loss.item())\n" + text.partition("\n")[2]
+    deeper = "h = net(x)\nloss = make(h)\nloss.retain_grad()\n" + text.partition("\n")[2]
     clues = (Clue("cause", at(2)), Clue("consumer", at(5)), Clue("freed by", at(5)))
     assert offered(Kind.SECOND_BACKWARD, deeper, *clues, site=at(5), remedy=remedy) == []
+
+
+def test_what_a_loss_is_computed_from_in_the_same_graph_is_computed_in_each_turn_too() -> None:
+    text = """
+    X = load()
+    W = torch.randn(3, 1, requires_grad=True)
+    out = X @ W
+    probs = out.exp()
+    loss = probs.log().mean()
+    print(loss.item())
+    for step in range(3):
+        loss.backward()
+    """
+    boxes = tuple(Box(at(line), "", 1, 1, 1, ()) for line in (3, 4, 5))
+    clues = (Clue("cause", at(5)), Clue("consumer", at(8)), Clue("freed by", at(8)))
+    remedy, graph = "compute the loss anew in every turn; or, if twice is meant", Graph(boxes, (), (), 3)
+    fault = Fault(Kind.SECOND_BACKWARD, "", at(8), clues, remedy, graph=graph)
+    (found,) = candidates(fault, {"t.py": source_from_bytes(dedent(text).lstrip().encode(), "t.py")}.__getitem__)
+    lines = found.files["t.py"].splitlines()
+    # What has no graph stays where it is, and what is shown before the loop is shown.
+    assert [line.strip() for line in lines[7:10]] == [line.strip() for line in lines[2:5]]
+    assert lines[5:7] == ["print(loss.item())", "for step in range(3):"]
 
 
 def test_a_sum_of_earlier_steps_is_taken_up_without_its_graph() -> None:
@@ -381,7 +404,7 @@ def test_a_graph_and_what_is_made_of_it_are_made_in_the_loop() -> None:
         "    loss.backward()",
     ]
     for line in ("criterion = partial(divergence, prior=prior)", "prior = net(z).sigmoid()"):
-        other = MADE.replace(line, "print(prior)" if "partial" in line else "self.prior, prior = net(z)")
+        other = MADE.replace(line, "prior.retain_grad()" if "partial" in line else "self.prior, prior = net(z)")
         assert not any("each turn" in each.title for each in offered(Kind.SECOND_BACKWARD, other, *clues))
 
 
@@ -471,8 +494,8 @@ def test_what_would_be_no_python_is_not_offered() -> None:
     text = "x = 1\nif x:\n    h = body(x).data\n"
     clues = Clue("cause", at(3))
     assert changed(Kind.NO_GRADIENT, text, clues) == ["h = body(x)"]
-    # Nothing would be left under the condition.
-    assert changed(Kind.NO_GRADIENT, "if x:\n    h = h.data\n", Clue("cause", at(2))) == []
+    # Nothing else would be left under the condition.
+    assert changed(Kind.NO_GRADIENT, "if x:\n    h = h.data\n", Clue("cause", at(2))) == ["pass"]
 
 
 def test_what_is_kept_is_kept_without_its_graph() -> None:
@@ -640,14 +663,17 @@ def make(anchor):
 def test_what_a_function_takes_from_outside_is_made_in_it() -> None:
     clues = (Clue("cause", at(2, "make")), Clue("carrier", name="prior", function="criterion"))
     used = Clue("consumer", at(4, "criterion"))
-    found = changed(Kind.SECOND_BACKWARD, CLOSURE, *clues, used)
-    assert found[0] == "prior = encoder(anchor)"
+    (found, *_) = offered(Kind.SECOND_BACKWARD, CLOSURE, *clues, used)
+    line, made = "    prior = encoder(anchor)\n", CLOSURE.lstrip()
+    assert found.files["t.py"] == made.replace(line, "").replace("        return", f"    {line}        return")
+    shown = CLOSURE.replace("    return criterion", "    print(prior)\n    return criterion")
+    assert changed(Kind.SECOND_BACKWARD, shown, *clues, used)[0] == "prior = encoder(anchor)"
     for other in (
         CLOSURE.replace("criterion(out)", "criterion(anchor)"),
         CLOSURE.replace("return (out", "print(prior); return (out"),
         CLOSURE.replace("    prior =", "    for anchor in anchors: prior ="),
     ):
-        assert "prior = encoder(anchor)" not in changed(Kind.SECOND_BACKWARD, other, *clues, used)
+        assert not any("again" in each.title for each in offered(Kind.SECOND_BACKWARD, other, *clues, used))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from codemods.source.options import Options
 from tests.verify.diagnosis.test_scripts import marked
-from tests.verify.fixing import reported, unusual  # noqa: F401 - they add programs
+from tests.verify.fixing import handed_on, reported, unusual  # noqa: F401 - they add programs
 from tests.verify.fixing.faults import FAULTS, Faulty
 from tests.verify.zygote import ForkedPlace, fork
 from verify.fixing.fix import Fixer

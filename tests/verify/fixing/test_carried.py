@@ -1,0 +1,145 @@
+"""Changes for graphs that objects, lists and loops hand on, as texts: which are offered, and where nothing is."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.source.files import source_from_bytes
+from tests.verify.fixing.test_candidates import at, changed, offered
+from verify.diagnosis.model import Clue, Fault, Kind
+from verify.fixing.candidates import candidates
+
+TOGETHER = "both losses are built on it: add them and call backward once"
+EARLIER = "the graph of an earlier step is walked again: detach what is carried from step to step"
+
+OWNED = """
+class Balancer:
+    def weigh(self, losses):
+        if self.first is None:
+            self.first = losses
+        return losses / self.first
+balancer, other = Balancer(), Printer()
+for x in data:
+    losses = net(x)
+    loss = balancer.weigh(losses).sum()
+    other(losses)
+    loss.backward()
+"""
+
+
+def owned(text: str, remedy: str = "", function: str = "weigh") -> list[str]:
+    carrier = Clue("carrier", name="self.first", function=function)
+    clues = (Clue("cause", at(8)), carrier, Clue("consumer", at(5, function)), Clue("freed by", at(11)))
+    return changed(Kind.SECOND_BACKWARD, text, *clues, site=at(11), remedy=remedy)
+
+
+def test_an_attribute_is_detached_by_the_name_that_its_object_has_at_the_backward() -> None:
+    line = "balancer.first = balancer.first.detach()"
+    assert line in owned(OWNED)
+    called = OWNED.replace("weigh(self", "forward(self").replace("balancer.weigh(", "balancer(")
+    assert line in owned(called, function="forward")
+    # It may be another object's, or meant for both losses of a step.
+    assert not any("other.first" in each for each in owned(called, function="forward"))
+    assert line not in owned(OWNED, remedy=TOGETHER)
+    assert line not in owned(OWNED, function="elsewhere")
+
+
+LISTED = """
+def finish():
+    loss = sum(p for p, _ in policy.chosen)
+    loss.backward()
+def act(x):
+    policy.chosen.append(net(x))
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "offers"),
+    [
+        (LISTED, "policy.chosen[4][0]", True),
+        (LISTED.replace("append", "look"), "policy.chosen[4][0]", False),
+        (LISTED, "policy.chosen['a']", False),
+        (LISTED, "self.chosen[0]", False),
+        (LISTED, "policy.chosen", False),
+    ],
+)
+def test_a_list_is_cleared_that_is_only_filled(text: str, name: str, *, offers: bool) -> None:
+    clues = (Clue("cause", at(5)), Clue("carrier", name="p", function="finish", also=(name,)), Clue("freed by", at(3)))
+    assert ("policy.chosen.clear()" in changed(Kind.SECOND_BACKWARD, text, *clues)) == offers
+    assert "policy.chosen.clear()" not in changed(Kind.SECOND_BACKWARD, text, *clues, remedy=TOGETHER)
+
+
+def test_a_value_is_detached_where_it_is_given_under_its_key() -> None:
+    text = "buffer.add(state=x, logp=dist.log_prob(a))\nloss.backward()\n"
+    for name, offers in (("buffer.rows[0]['logp']", True), ("buffer.rows[0]['value']", False), ("logp", False)):
+        clues = (Clue("cause", at(1)), Clue("carrier", name=name), Clue("freed by", at(2)))
+        found = changed(Kind.SECOND_BACKWARD, text, *clues)
+        assert ("buffer.add(state=x, logp=dist.log_prob(a).detach())" in found) == offers
+
+
+UNROLLED = """
+point, state, count, goal = start(), (zeros(), zeros()), 0, draw()
+for unroll in range(5):
+    total = 0
+    for k in range(3):
+        slope = grad(f(point, goal), point)
+        update, state = learned(slope, state)
+        point = point + update
+        total = total + f(point, goal)
+        count = count + 1
+    total.backward()
+    opt.step()
+"""
+
+
+def test_what_a_loop_hands_on_is_detached_after_the_backward() -> None:
+    clues = (Clue("cause", at(11)), Clue("carrier", name="learned.w"), Clue("saved by", at(6)))
+    found = offered(Kind.CHANGED_IN_PLACE, UNROLLED, *clues, site=at(10), remedy=EARLIER)[-1]
+    # Neither a number, nor what the loop only reads, nor what a turn begins.
+    assert found.files["t.py"].splitlines()[10:12] == [
+        "    point = point.detach().requires_grad_()",
+        "    state = tuple(part.detach() for part in state)",
+    ]
+    assert not any("detach" in each for each in changed(Kind.CHANGED_IN_PLACE, UNROLLED, *clues, site=at(10)))
+
+
+NEXT = """
+value = critic(state)
+for step in range(9):
+    following = move(state)
+    later = critic(following)
+    loss = (later - value).pow(2)
+    loss.backward()
+    state, value = following, later
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("", "", True),
+        ("later = critic(following)", "later = critic(following) + 1", False),
+        ("later = critic(following)", "later = target(following)", False),
+        ("state, value = following, later", "value = later", False),
+        ("state, value = following, later", "value = later\n    state = following", True),
+        ("loss = (later", "later = later * 2\n    loss = (later", False),
+    ],
+)
+def test_what_the_next_turn_takes_over_is_made_anew_where_it_is_the_same(old: str, new: str, *, same: bool) -> None:
+    text = NEXT.replace(old, new, 1) if old else NEXT
+    freed = 6 + text.partition("loss = ")[0].count("\n") - 5
+    clues = (Clue("cause", at(4)), Clue("carrier", name="value"), Clue("consumer", at(5)), Clue("freed by", at(freed)))
+    found = [each for each in offered(Kind.SECOND_BACKWARD, text, *clues, site=at(freed)) if each.same]
+    assert bool(found) == same
+    for each in found:
+        assert each.files["t.py"].splitlines()[:2] == ["for step in range(9):", "    value = critic(state)"]
+
+
+def test_what_is_kept_in_another_file_is_kept_detached_there() -> None:
+    kept = "class History:\n    def end(self, out):\n        self.rows.append({k: v for k, v in out.items()})\n"
+    texts = {"t.py": "loss = f(x)\ntrainer.end({'loss': loss})\n", "history.py": kept}
+    sources = {path: source_from_bytes(text.encode(), path) for path, text in texts.items()}
+    for name, offers in (("trainer.rows[*]['loss']", True), ("rows[*]", False), ("trainer.others[*]", False)):
+        fault = Fault(Kind.GROWING_GRAPH, "", None, (Clue("carrier", name=name), Clue("cause", at(1))))
+        found = [each.files.get("history.py") for each in candidates(fault, sources.__getitem__, loaded=texts)]
+        assert (kept.replace("k: v for", "k: v.detach() for") in found) == offers
