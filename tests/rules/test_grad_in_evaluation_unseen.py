@@ -1241,3 +1241,63 @@ def test_at_no_budget_anything_is_said_of_what_a_later_call_walks() -> None:
         file = trace.frames[0].file if trace.frames else None
         findings = rule(RULE).decide(observations, Decision(lambda _, file=file: file, Options()))  # type: ignore[misc]
         assert lines(list(findings)) == []
+
+
+CAST = """
+from torch.autograd import Variable
+
+def play(env, build, dtype):
+    net = build(4, 2){cast}
+    opt = torch.optim.SGD({given}, lr=0.1)
+    state = env.reset()
+    while True:
+        scores = net(Variable(state, volatile=True))
+        state, reward = env.step(scores.data.max(1)[1])
+        opt.zero_grad()
+        (net(state).mean() - reward).backward()
+        opt.step()
+"""
+
+
+@pytest.mark.parametrize("cast", [".double()", ".type(dtype)", ".half().cuda()", ".cuda().float()"])
+def test_what_is_built_out_of_sight_and_cast_is_a_model_by_its_parameters(tmp_path: Path, cast: str) -> None:
+    (finding,) = found(tmp_path, RULE, START, CAST.format(cast=cast, given="net.parameters()"))
+    assert finding.promise is Promise.EXACT
+    after = mended(tmp_path, [finding])
+    assert "        with torch.no_grad():\n            scores = net(Variable(state))\n" in after
+
+
+@pytest.mark.parametrize("cast", [".double()", ".type(dtype)", ".half().cuda()", ".cuda().float()"])
+def test_without_parameters_it_may_be_a_tensor(tmp_path: Path, cast: str) -> None:
+    assert found(tmp_path, RULE, START, CAST.format(cast=cast, given="[torch.zeros(1, requires_grad=True)]")) == []
+
+
+WEIGHED = """
+for x, y in batches:
+    score = teacher(x)
+    now = net(x)
+    opt.zero_grad()
+    {walk}
+    opt.step()
+    {after}
+"""
+
+
+@pytest.mark.parametrize(
+    "walk",
+    [
+        "now.backward((now - score.detach()).data)",
+        "now.backward(gradient=now.detach() - score.detach())",
+        "now.backward((now.data - score.data) * 2)",
+    ],
+)
+def test_what_the_gradient_of_a_backward_is_made_of_teaches(tmp_path: Path, walk: str) -> None:
+    findings = found(tmp_path, RULE, START, WEIGHED.format(walk=walk, after=""))
+    assert [f.promise for f in findings] == [Promise.ADVICE]
+    assert "enters a loss detached" in findings[0].message
+
+
+def test_beside_such_a_backward_an_evaluation_is_mended(tmp_path: Path) -> None:
+    walk = "now.backward(torch.ones_like(now))"
+    findings = found(tmp_path, RULE, START, WEIGHED.format(walk=walk, after="print(score.argmax(1))"))
+    assert [f.promise for f in findings] == [Promise.EXACT]

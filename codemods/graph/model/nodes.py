@@ -160,6 +160,8 @@ class Walk:
     again: list[tuple[Node, Walk]] = field(default_factory=list)
     grad: bool | None = True
     with_gradient: bool = False
+    weighed: tuple[Node, ...] = ()
+    """What the gradient that a ``backward`` was given was computed of, or detached from."""
     cells: Cells = field(default_factory=lambda: Cells({}, {}))
     """What every variable and attribute held when it began."""
     inputs: tuple[Node, ...] | None = ()

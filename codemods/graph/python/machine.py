@@ -19,6 +19,7 @@ from codemods.graph.model.program import ClassInfo, ParsedFile, receiver_name
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Class, Const, Function, Instance, Plain, Unknown
 from codemods.graph.model.walks import walks
+from codemods.graph.python.evidence import module_names, own_modules
 from codemods.graph.python.loading import Importer
 from codemods.graph.python.statements import Statements
 from codemods.graph.run.core import BudgetEnded
@@ -138,7 +139,7 @@ class Machine(Statements):
 
     def _evidence(self, scope: ast.AST, receiver: Instance) -> None:
         """``self.net.eval()`` anywhere in a class shows what ``self.net`` is, wherever it comes from."""
-        for node, name in receiver.cls.file.once(_own_modules, scope):
+        for node, name in receiver.cls.file.once(own_modules, scope):
             value = self.run.s.get((receiver.oid, name))
             if isinstance(value, Unknown) and value.module is None:
                 self.run.show_module(value, node, "module")
@@ -146,7 +147,7 @@ class Machine(Statements):
     def _run_root(self, function: Function, receiver: Value | None, at: ast.AST, turns: int = 2) -> None:
         run = self.run
         definition = function.definition
-        evidence = function.file.once(_module_names, definition)
+        evidence = function.file.once(module_names, definition)
         spec = definition.args
         names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
         skip = 1 if receiver is not None and function.kind is not FunctionKind.STATIC_METHOD else 0
@@ -286,44 +287,3 @@ def _attributes_of(method: Function) -> frozenset[str]:
 
 def _attributes(scope: ast.AST) -> frozenset[str]:
     return frozenset(node.attr for node in walk(scope) if isinstance(node, ast.Attribute))
-
-
-def _own_modules(scope: ast.AST) -> tuple[tuple[ast.AST, str], ...]:
-    """Attributes of its object on which a class calls what only a module has, with the calls."""
-    return tuple(
-        (node, node.func.value.attr)
-        for method in getattr(scope, "body", ())
-        if isinstance(method, _FUNCTIONS)
-        for node in walk(method)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and _is_of_module(node, ("eval", "train", "parameters"))
-        and isinstance(node.func.value, ast.Attribute)
-        and isinstance(node.func.value.value, ast.Name)
-        and node.func.value.value.id == receiver_name(method)
-    )
-
-
-def _is_of_module(call: ast.Call, names: tuple[str, ...]) -> bool:
-    """Whether only a module has such a method with such arguments: ``train()`` takes a flag, ``eval()`` nothing."""
-    assert isinstance(call.func, ast.Attribute)
-    if call.func.attr not in names:
-        return False
-    given = [*call.args, *(k.value for k in call.keywords)]
-    return call.func.attr not in ("eval", "train") or all(
-        isinstance(e, ast.Constant) and isinstance(e.value, bool) for e in given
-    )
-
-
-def _module_names(definition: ast.AST) -> set[str]:
-    """Arguments on which a function calls what only a module has, ``eval`` or ``train`` without more."""
-    found = set()
-    for node in walk(definition):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and isinstance(node.func.value, ast.Name)
-            and _is_of_module(node, ("eval", "train", "parameters", "named_parameters", "load_state_dict"))
-        ):
-            found.add(node.func.value.id)
-    return found

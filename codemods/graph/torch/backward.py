@@ -165,6 +165,9 @@ class Backward:
             create_at=2,
             with_gradient=gradient is not None and not self.run.is_none(gradient),
         )
+        if gradient is not None:
+            origins = (origin for origin in self.run.shadow_of([gradient]) if isinstance(origin, Node))
+            self.run.trace.walks[-1].weighed = (*self.run.nodes_of(gradient), *origins)
         return NONE
 
     def wrapped_backward(self, args: Arguments, at: ast.AST) -> Value:

@@ -106,9 +106,12 @@ class Recordings:
         self._caught = sorted(m.place.clock for m in trace.marks if m.kind is Marked.ERROR_CAUGHT)
         needing = [m for m in trace.marks if m.kind in _NEED_GRADIENTS and m.place.node not in idle]
         self._marks = sorted(m.place.clock for m in needing)
-        losses = (node for walk in trace.walks if walk.kind is WalkKind.BACKWARD for node in walk.seen)
+        backwards = [walk for walk in trace.walks if walk.kind is WalkKind.BACKWARD]
+        # a gradient that a backward is given says what is learned as a loss does
+        weighed = list(all_ancestors(node for walk in backwards for node in walk.weighed))
+        losses = (*(node for walk in backwards for node in walk.seen), *weighed)
         detached = (origin for node in losses for origin in node.shadow if isinstance(origin, Node))
-        self._taught = {id(node) for node in all_ancestors(detached)}
+        self._taught = {id(node) for node in all_ancestors([*detached, *weighed])}
         self._forwards = _united((f.first, f.last) for f in trace.forwards if f.grad is not False)
         self._walked: dict[Node, bool] = {}
 

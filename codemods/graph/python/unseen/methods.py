@@ -28,6 +28,7 @@ from codemods.graph.model.values import (
     Unknown,
 )
 from codemods.graph.python.builtin_calls import BuiltinCalls
+from codemods.graph.python.evidence import is_named_module
 from codemods.graph.torch.module_methods import ONLY_OF_MODULES, shows_module
 
 OF_UNSEEN: Handlers[Callable[[BuiltinCalls, Unknown, str, Arguments, ast.AST], Value | None]] = Handlers()
@@ -236,7 +237,15 @@ def _move(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, a
     return receiver
 
 
-@OF_GRAPHLESS.of("float", "long", "double", "contiguous", "clone", "half", "int", "byte", "bool", "type")
+@OF_GRAPHLESS.of("float", "double", "half", "bfloat16", "type")
+def _cast(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
+    # tensors and modules have these
+    assert engine.run.frame is not None
+    named = is_named_module(engine.run.frame, at)
+    return receiver if named else Tensor(None, shadow=receiver.shadow)
+
+
+@OF_GRAPHLESS.of("long", "contiguous", "clone", "int", "byte", "bool")
 def _copy(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
     return Tensor(None, shadow=receiver.shadow)
 
