@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from codemods.terms.findings import Promise
-from tests.rules.tools import assert_mended, found
+from tests.rules.tools import assert_mended, found, mended
 
 RULE = "summed-micro-batches"
 
@@ -162,6 +162,54 @@ HITS = {
 }
 
 SILENT = {
+    # six graphs and windows of three; of seven the last one would fill none
+    "a step behind the windows finds the gradients of turns that filled none": """
+        for epoch in range(3):
+            total = 0
+            for i, x in enumerate(graphs):
+                total = total + net(x).mean()
+                if (i + 1) % k == 0:
+                    total.backward()
+                    opt.step()
+                    opt.zero_grad()
+                    total = 0
+            opt.step()
+        """,
+    "gradients are read behind the windows": """
+        for epoch in range(3):
+            total = 0
+            for i, x in enumerate(graphs):
+                total = total + net(x).mean()
+                if (i + 1) % k == 0:
+                    total.backward()
+                    opt.step()
+                    opt.zero_grad()
+                    total = 0
+            print(net[0].weight.grad)
+        """,
+    "nothing is cleared where the sum forgets turns that filled no window": """
+        for epoch in range(3):
+            total = 0
+            for i, x in enumerate(graphs):
+                total = total + net(x).mean()
+                if (i + 1) % k == 0:
+                    total.backward()
+                    opt.step()
+                    print(total)
+                    total = 0
+        """,
+    "a sum goes on into the next epoch, and its gradients are cleared before": """
+        total = 0
+        for epoch in range(3):
+            opt.zero_grad()
+            for i, x in enumerate(graphs):
+                total = total + net(x).mean()
+                if (i + 1) % k == 0:
+                    total.backward()
+                    opt.step()
+                    opt.zero_grad()
+                    total = 0
+        """,
     "more comes to the sum in some turns": """
         total, before = 0, None
         for i, x in enumerate(graphs):
@@ -476,3 +524,28 @@ def test_a_sum_through_a_function_is_told(tmp_path: Path) -> None:
         """,
     )
     assert [(f.promise, f.edits) for f in findings] == [(Promise.ADVICE, ())]
+
+
+@pytest.mark.parametrize(
+    ("kept", "added", "backward", "term"),
+    [
+        ("0", "total = total + loss", "(total / (2 * k)).backward()", "(loss / (2 * k)).backward()"),
+        ("0", "total = total + loss", "(k * total).backward()", "(loss * k).backward()"),
+        ("0", "total = total + loss", "(total * nn.scale).backward()", "(loss * nn.scale).backward()"),
+        ("[]", "total.append(loss)", "sum(total).backward()", "loss.backward()"),
+        ("[]", "total.append(loss)", "torch.stack(total).sum().backward()", "loss.backward()"),
+        ("[]", "total.append(loss)", "torch.stack(total, 0).mean().backward()", "(loss / len(graphs)).backward()"),
+        ("[]", "total.append(loss)", "(sum(total) / len(total)).backward()", "(loss / len(graphs)).backward()"),
+        # how many there are is known only at the end
+        ("[]", "total.append(loss); _ = 3 if len(graphs) else 2; continue", "torch.stack(total).mean().backward()", ""),
+        ("[]", "total.append(loss) if x.sum() > 0 else None", "torch.stack(total).mean().backward()", ""),
+    ],
+)
+def test_each_loss_has_the_factor_of_the_sum(tmp_path: Path, kept: str, added: str, backward: str, term: str) -> None:
+    program = (
+        f"for epoch in range(3):\n    opt.zero_grad()\n    total = {kept}\n    for x in graphs:\n"
+        f"        loss = net(x).mean()\n        {added}\n    {backward}\n    opt.step()\n"
+    )
+    findings = found(tmp_path, RULE, START, program)
+    assert [f.promise for f in findings] == [Promise.EQUIVALENT] * bool(term)
+    assert not term or f"        {term}\n" in mended(tmp_path, findings)

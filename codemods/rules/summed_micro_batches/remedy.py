@@ -117,44 +117,37 @@ class Plan:
         steps = [s for s in behind if any(_inside(x.place, s) for x in self.trace.steps)]
         clearings = [s for s in block.body if self._clears(s)]
         factor = self._factor(loop, [s for s in before if s not in clearings])
-        if factor is None or not resets or not steps or (clearings and self._used_behind(loop)):
+        if factor is None or not resets or not steps or self._used_behind(loop):
             return None
         edits = [*self._in_loop(factor), RemoveStatement(self.file.span(self.statement))]
-        if not clearings:
-            return tuple(edits)
-        last = max(steps, key=block.body.index)
-        early = [s for s in clearings if block.body.index(s) < block.body.index(last)]
-        edits += [MoveStatement(self.file.span(s), self.file.span(last), "after") for s in early]
+        if clearings:
+            last = max(steps, key=block.body.index)
+            early = [s for s in clearings if block.body.index(s) < block.body.index(last)]
+            edits += [MoveStatement(self.file.span(s), self.file.span(last), "after") for s in early]
+        # the last turns may fill no window: where the sum forgets them, their gradients have to go as well
         initial = [s for s in suite[:index] if self._resets(s)]
-        if initial:
-            if not any(self._clears(s) for s in suite[suite.index(initial[-1]) - 1 : index] if s is not initial[-1]):
-                code = "\n".join(ast.unparse(s) for s in clearings)
-                edits.append(InsertStatements(self.file.span(loop), "before", code))
-        elif not self._runs_once(loop):
-            # the code that starts the sum cannot be seen
+        if not initial:
             return None
-        return tuple(edits)
+        if any(self._clears(s) for s in suite[suite.index(initial[-1]) - 1 : index] if s is not initial[-1]):
+            return tuple(edits)
+        code = "\n".join(ast.unparse(s) for s in clearings)
+        return (*edits, InsertStatements(self.file.span(loop), "before", code)) if code else None
 
     def _used_behind(self, loop: ast.AST) -> bool:
-        """Whether something outside the loop needs the gradients that the last backward in it left."""
+        """Whether something outside the loop finds gradients of the last turns, which may fill no window."""
+
+        def outside(place: Place) -> bool:
+            return not any(each is loop for at in place.chain() for each, _ in at.loops)
+
         ends = [w.place.clock for w in self.trace.walks if w.call is self.walk.call]
-        cleared = [m.place.clock for m in clearings(self.trace)]
+        cleared = [m.place.clock for m in clearings(self.trace) if outside(m.place)]
         used = [m.place for m in self.trace.marks if tells_backwards_apart(m) and not clears(m)]
         used += [s.place for s in self.trace.steps] + [w.place for w in self.trace.walks]
-        for place in used:
+        for place in filter(outside, used):
             last = max((end for end in ends if end < place.clock), default=None)
-            inside = any(each is loop for at in place.chain() for each, _ in at.loops)
-            if last is not None and not inside and not any(last < clock < place.clock for clock in cleared):
+            if last is not None and not any(last < clock < place.clock for clock in cleared):
                 return True
         return False
-
-    def _runs_once(self, loop: ast.AST) -> bool:
-        """Whether the sum begins outside all loops, once: then no gradients are there to be cleared."""
-        scope = self.file.enclosing(loop, *FUNCTIONS, ast.Module)
-        body = getattr(scope, "body", [])
-        begins = [s for s in body if isinstance(s, ast.stmt) and self._resets(s)]
-        first = min((w.place.clock for w in self.trace.walks), default=0)
-        return bool(begins) and first >= self.sum.term.birth and self.sum.frame.call is None
 
     # parts of both
 
