@@ -501,6 +501,52 @@ def test_what_can_not_be_mended_is_told(name: str, tmp_path: Path) -> None:
     assert not findings[0].edits
 
 
+TWO = """
+for step in range(9):
+    fake = G(torch.randn(16, 4))
+    g_loss = bce(D(fake), ones)
+    d_loss = bce(D(fake.detach()), zeros)
+    opt_d.zero_grad()
+    d_loss.backward()
+    opt_d.step()
+    opt_g.zero_grad()
+    g_loss.backward()
+    opt_g.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        (
+            "g_loss.backward()",
+            "taken = torch.autograd.grad(g_loss, G.parameters())",
+            "autograd.grad needs the old values",
+        ),
+        ("\nfor", "G[0].weight.register_hook(lambda g: g * 2)\nfor", "gradient hooks run once per backward"),
+        ("d_loss.backward()\n", "d_loss.backward()\n    rate = 3\n", "one block reads a name that the other assigns"),
+        ("opt_d.step()\n", "opt_d.step()\n    if step > 3: continue\n", "does more than update parameters"),
+        ("opt_d.step()\n", "opt_d.step()\n    for p in ones: print(p)\n", "does more than update parameters"),
+        ("opt_g.step()\n", "opt_g.step()\n    print(G[0].weight.grad)\n", "gradients are read elsewhere"),
+        ("    opt_g.zero_grad()\n", "", "are not cleared before its own backward"),
+        (
+            "    opt_d.step()\n    opt_g.zero_grad()\n",
+            "    opt_g.zero_grad()\n    opt_d.step()\n",
+            "are not cleared before its own backward",
+        ),
+    ],
+)
+def test_why_it_is_not_mended_is_told(tmp_path: Path, before: str, after: str, why: str) -> None:
+    """The same without the change is mended."""
+    program = TWO.replace(before, after)
+    if "rate" in program:
+        program = program.replace("g_loss.backward()\n", "g_loss.backward()\n    print(rate)\n")
+    [whole] = {f.promise for f in found(tmp_path, RULE, GAN, TWO)}
+    advised = found(tmp_path, RULE, GAN, program)
+    assert (whole, [f.promise for f in advised]) == (Promise.REPAIR, [Promise.ADVICE])
+    assert why in advised[0].message
+
+
 @pytest.mark.parametrize("name", SILENT)
 def test_nothing_is_found(name: str, tmp_path: Path) -> None:
     assert found(tmp_path, RULE, GAN + dedent(SILENT[name])) == []

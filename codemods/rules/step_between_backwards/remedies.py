@@ -194,7 +194,7 @@ class Remedy:
             if id(leaf) in moved:
                 since = cleared[-1].place.clock if cleared else -1
                 stale = [w for w in leaf.walks if since < w.place.clock < start and id(w) not in own]
-                if stale or (cleared and id(cleared[-1]) in inside) or any(w in before for w in leaf.walks):
+                if stale or (cleared and id(cleared[-1]) in inside):
                     self.why = "the gradients of the later loss are not cleared before its own backward"
                     return None
             elif id(leaf) in passed:
