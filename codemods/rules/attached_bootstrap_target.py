@@ -118,7 +118,7 @@ class AttachedBootstrapTarget(SiteRule):
     def _copy(self, trace: Trace, walk: Walk, found: _Comparison) -> tuple[str, str] | None:
         """A copy that no optimizer updates computes the target."""
         weights = _weights(found.target)
-        if not weights or any(n.leaf and n not in weights for n in found.target.ancestors()):
+        if any(n.leaf and n not in weights for n in found.target.ancestors()):
             return None
         if hooked(trace) or any(step.owned is None or step.owned.more for step in trace.steps):
             return None

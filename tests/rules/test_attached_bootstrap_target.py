@@ -184,6 +184,27 @@ FOUND = {
 }
 
 LEFT = {
+    "the copy computes it of something that is learned too": """
+        prompt = torch.zeros(8, 4, requires_grad=True)
+        for _ in range(50):
+            s, a, r, s2, done = batch()
+            y = r + gamma * other(s2 + prompt).max(1)[0].unsqueeze(1)
+            learn(F.mse_loss(net(s).gather(1, a), y))
+            prompt = (prompt - prompt.grad).detach().requires_grad_()
+        """,
+    "a hook looks at the gradients of the copy": """
+        other.a.weight.register_hook(print)
+        for _ in range(50):
+            s, a, r, s2, done = batch()
+            y = r + gamma * other(s2).max(1)[0].unsqueeze(1)
+            learn(F.mse_loss(net(s).gather(1, a), y))
+        """,
+    "a factor within a function that bounds": """
+        for _ in range(50):
+            s, a, r, s2, done = batch()
+            y = r + torch.sigmoid(gamma * net(s2).max(1)[0].unsqueeze(1))
+            learn(F.mse_loss(net(s).gather(1, a), y))
+        """,
     "a copy of the prediction with a detached value": """
         for _ in range(50):
             s, a, r, s2, done = batch()

@@ -195,6 +195,60 @@ for x, y in DataLoader([], batch_size=3, shuffle=True):
     assert "def forward(self, x):\n        self.state = self.begin()\n" in mended(tmp_path, program, RULE)
 
 
+FRESH = "def forward(self, x):\n        self.state = self.begin()\n"
+ZEROS = "return torch.zeros(1, 3, 8), torch.zeros(1, 3, 8)"
+
+
+@pytest.mark.parametrize(
+    ("begin", "fresh"),
+    [
+        ("return self.one(), self.one()\n\n    def one(self):\n        return torch.zeros(1, 3, 8)", True),
+        # what draws once more moves the generator
+        ("return torch.randn(1, 3, 8), torch.zeros(1, 3, 8)", False),
+        ("return torch.zeros(1, 3, 8).normal_(), torch.zeros(1, 3, 8)", False),
+        ("return self.one(), self.one()\n\n    def one(self):\n        return torch.zeros(1, 3, 8).normal_()", False),
+        ("return made(), made()", False),
+    ],
+)
+def test_a_state_that_is_drawn_is_cut_and_not_made_again(tmp_path: Path, begin: str, fresh: bool) -> None:
+    head = "import torch\n\ndef made():\n    return torch.zeros(1, 3, 8)\n" + STATEFUL.replace(ZEROS, begin)
+    loop = """
+for x, y in DataLoader([], batch_size=3, shuffle=True):
+    loss = ask(net(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+    after = mended(tmp_path, head + loop, RULE)
+    assert (FRESH in after, "net.state = tuple(" in after) == (fresh, not fresh)
+
+
+@pytest.mark.parametrize(
+    ("order", "shuffled"),
+    [
+        ("order = list(range(9))", False),
+        ("rng = np.random.RandomState(0)\norder = rng.permutation(9)", True),
+        ("order = np.random.default_rng(0).permutation(9)", True),
+        ("rng = random.Random(0)\norder = list(range(9))\nrng.shuffle(order)", True),
+    ],
+)
+def test_a_generator_of_random_numbers_shuffles_too(tmp_path: Path, order: str, shuffled: bool) -> None:
+    loop = f"""
+import random
+import numpy as np
+
+xs, ys = torch.randn(9, 5, 3, 4), torch.randint(0, 2, (9, 3))
+{order}
+for i in range(len(order)):
+    loss = ask(net(xs[order[i]]), ys[order[i]])
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+    after = mended(tmp_path, STATEFUL + loop, RULE)
+    assert (FRESH in after, "net.state = tuple(" in after) == (shuffled, not shuffled)
+
+
 def test_the_user_decides_how(tmp_path: Path) -> None:
     program = (
         STATEFUL

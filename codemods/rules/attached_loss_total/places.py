@@ -276,7 +276,7 @@ def _held_by(node: Node, carrier: Carrier | None) -> Node:
     """The node in a carrier that ``node`` is a multiple of; the node itself where that is unknown."""
     held = node
     while not any(c == carrier for c, _ in held.stores):
-        if held.leaf or len(held.parents) != 1:
+        if len(held.parents) != 1:
             return node
         held = held.parents[0]
     return held

@@ -106,7 +106,6 @@ def _constructor(cls: ClassInfo, attribute: str) -> str | None:
     methods = _methods(cls)
     for method, _ in methods.values():
         own = receiver_name(method)
-        parameters = _parameters(method) - {own}
         for node in walk(method):
             if not isinstance(node, ast.Assign) or len(node.targets) != 1:
                 continue
@@ -116,7 +115,7 @@ def _constructor(cls: ClassInfo, attribute: str) -> str | None:
             if not (isinstance(call, ast.Call) and is_own(call.func, own) and isinstance(call.func, ast.Attribute)):
                 continue
             names = {n.id for n in walk(call) if isinstance(n, ast.Name)}
-            if call.func.attr not in methods or names - {own} or names & parameters:
+            if call.func.attr not in methods or names - {own}:
                 continue
             if not _drawing(call.func.attr, methods):
                 return renamed(node, own, _OWN)
