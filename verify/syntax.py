@@ -47,9 +47,13 @@ def targets(statement: ast.AST) -> list[ast.expr]:
         whole = [statement.target]
     else:
         return []
-    return [
-        each for target in whole for each in (target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target])
-    ]
+    return [each for target in whole for each in _apart(target)]
+
+
+def _apart(target: ast.expr) -> list[ast.expr]:
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        return [target]
+    return [each for part in target.elts for each in _apart(part)]
 
 
 def pairs(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:

@@ -60,6 +60,9 @@ def _reads(statement: ast.stmt, carrier: Clue, file: Text) -> Iterator[ast.expr]
     stack: list[ast.AST] = [value] if isinstance(value, ast.expr) else list(ast.iter_child_nodes(statement))
     while stack:
         node = stack.pop(0)
+        if isinstance(node, ast.Compare) and any(isinstance(each, (ast.Is, ast.IsNot)) for each in node.ops):
+            # Whether it is there at all needs no graph, and None has no method.
+            continue
         path = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Load)
         if path and _is_carrier(file.segment(node), carrier):
             yield node  # type: ignore[misc]

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeGuard
 
-from verify.diagnosis.model import Clue, Fault
+from verify.diagnosis.model import Clue, Fault, Kind
 from verify.fixing.clues import Candidate, at, base, keys, named, place_of, printed, variable, within_a_step
 from verify.fixing.texts import Text, Texts
-from verify.syntax import Function, bound, last_name, method_call, pairs, targets
+from verify.syntax import Function, bound, last_name, method_call, names, pairs, targets
 
 EACH_STEP = (
     "what it is computed from goes on learning: it is computed in every step, from the parameters as they are then"
@@ -86,6 +86,9 @@ def _of_the_turn(statements: list[ast.stmt], file: Text, *, arguments: bool) -> 
     parts = [node for each in statements for node in ast.walk(each)]
     own = {name for each in statements for name in named(each)}
     own = own.union(*(bound(node.target) for node in parts if isinstance(node, ast.comprehension)))
+    # What is kept by a key is made of that key whoever asks for it.
+    kept = [target for each in statements for target in targets(each) if isinstance(target, ast.Subscript)]
+    own = own.union(*(names(target.slice) for target in kept))
     used = {name for each in statements for name in _valued(getattr(each, "value", None) or each)}
     return bool(used & (given - own))
 
@@ -220,6 +223,9 @@ def detached_after_backward(fault: Fault, texts: Texts, file: Text, statement: a
 def kept_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     """Detach a state after the statement that makes it; where it feeds itself, it may also be reset."""
     carriers = [clue for clue in fault.clues if clue.role == "carrier"]
+    if fault.kind is Kind.CHANGED_IN_PLACE and "an earlier step" not in fault.remedy:
+        # What was changed belongs to the graph of the step itself.
+        return
     for cause in (clue for clue in fault.clues if clue.role in ("cause", "saved by")):
         place = place_of(cause, texts)
         if place is None:
@@ -250,10 +256,13 @@ def handed_back(fault: Fault, texts: Texts, file: Text, statement: ast.stmt) -> 
         for target in targets(call)
         if isinstance(target, (ast.Name, ast.Attribute)) and _reads(target, call)
     }
-    for name in taken:
-        for code, title, meaning in cuts(name, file, several=keys(carrier.name) > 0):
-            title = f"{title} after the backward at {file.at(statement.lineno)}"
-            yield Candidate(title, meaning, file.inserted(statement, code), "cut")
+    where = f"after the backward at {file.at(statement.lineno)}"
+    for chosen in [list(taken)] * (len(taken) > 1) + [[name] for name in taken]:
+        ways = [list(cuts(name, file, several=keys(carrier.name) > 0)) for name in chosen]
+        for each in zip(*ways, strict=False):
+            files = file.inserted(statement, "\n".join(code for code, _, _ in each))
+            title = f"detach {', '.join(chosen)} {where}"
+            yield Candidate(title, each[0][2], files, "cut", parts=len(chosen))
 
 
 def _anew(

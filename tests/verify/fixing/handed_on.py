@@ -306,3 +306,79 @@ fault(
         "nn.ParameterList(nn.Parameter(torch.zeros(())) for _ in range(2))",
     ),
 )
+fault(
+    "a memo by number that an object keeps",
+    """
+    class Finder:
+        def __init__(self):
+            self.encoder, self.known = nn.Sequential(nn.Linear(3, 6), nn.Tanh(), nn.Linear(6, 4)), {}
+        def encode(self, i):
+            if i not in self.known:
+                self.known[i] = self.encoder(texts[i])  # cause
+            return self.known[i]
+    texts = torch.randn(5, 3)
+    finder = Finder()
+    opt = torch.optim.SGD(finder.encoder.parameters(), 0.1)
+    for step in range(5):
+        found = torch.stack([finder.encode(i % 5) for i in range(step, step + 3)])
+        loss = (found.sum(1) - 1).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()  # freed_by site
+        opt.step()
+        print(loss.item())
+    """,
+    "second-backward",
+    "",
+    ("        if i not in self.known:\n            self.known", "        self.known"),
+)
+fault(
+    "two states of a cell that a model hands back in one tuple",
+    """
+    class Agent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cell, self.head = nn.LSTMCell(2, 4), nn.Linear(4, 1)
+        def forward(self, given):
+            x, (h, c) = given
+            h, c = self.cell(x, (h, c))
+            return self.head(h), (h, c)
+    agent = Agent()
+    opt = torch.optim.Adam(agent.parameters(), lr=1e-2)
+    for rollout in range(5):
+        if rollout == 0:
+            h, c = torch.zeros(1, 4), torch.zeros(1, 4)
+        values = []
+        for t in range(3):
+            value, (h, c) = agent((torch.randn(1, 2), (h, c)))
+            values.append(value)
+        loss = (torch.cat(values) - 1).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()  # freed_by site
+        opt.step()
+        print(loss.item())
+    """,
+    "second-backward",
+    "",
+    ("    opt.step()\n", "    opt.step()\n    h, c = h.detach(), c.detach()\n"),
+)
+fault(
+    "a centre that one line begins or moves on, and the step reads",
+    """
+    class Puller:
+        centre = None
+        def loss(self, h):
+            self.centre = h if self.centre is None else 0.9 * self.centre + 0.1 * h  # cause consumer
+            return (h - self.centre).pow(2).sum() + (h - 1).pow(2).sum()
+    net, puller = nn.Sequential(nn.Linear(3, 4), nn.Tanh()), Puller()
+    opt = torch.optim.Adam(net.parameters(), lr=1e-2)
+    for step in range(6):
+        loss = puller.loss(net(torch.randn(7, 3)).mean(0))
+        opt.zero_grad()
+        loss.backward()  # freed_by site
+        opt.step()
+        print(loss.item())
+    """,
+    "second-backward",
+    "self.centre",
+    ("0.9 * self.centre", "0.9 * self.centre.detach()"),
+)

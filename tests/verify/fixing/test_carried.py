@@ -143,3 +143,35 @@ def test_what_is_kept_in_another_file_is_kept_detached_there() -> None:
         fault = Fault(Kind.GROWING_GRAPH, "", None, (Clue("carrier", name=name), Clue("cause", at(1))))
         found = [each.files.get("history.py") for each in candidates(fault, sources.__getitem__, loaded=texts)]
         assert (kept.replace("k: v for", "k: v.detach() for") in found) == offers
+
+
+KEYED = "def get(self, i, x):\n    if i not in memo:\n        memo[i] = net({})\n    return memo[i]\n"
+
+
+@pytest.mark.parametrize(("value", "offers"), [("rows[i]", True), ("rows[i, : x.shape[1]]", True), ("x", False)])
+def test_what_is_kept_by_a_key_is_made_each_time_of_that_key_alone(value: str, *, offers: bool) -> None:
+    clues = (Clue("cause", at(3)), Clue("carrier", name="memo[2]"), Clue("consumer", at(9)), Clue("freed by", at(9)))
+    found = [each.title for each in offered(Kind.SECOND_BACKWARD, KEYED.format(value), *clues)]
+    assert any("each time" in title for title in found) == offers
+
+
+def test_all_that_one_call_hands_back_is_detached_together() -> None:
+    text = "for x in data:\n    out, (h, c) = model(x, (h, c))\n    f(out).backward()\n"
+    clues = (Clue("cause", at(9)), Clue("carrier", name="h", function="forward"), Clue("freed by", at(3)))
+    found = next(each for each in offered(Kind.SECOND_BACKWARD, text, *clues) if "h, c" in each.title)
+    assert found.files["t.py"].splitlines()[3:] == ["    h = h.detach()", "    c = c.detach()"]
+
+
+def test_what_was_changed_within_a_step_keeps_its_graph() -> None:
+    text = "attn = scores(x).softmax(-1)\nattn.masked_fill_(mask, 0.0)\n(attn @ v).sum().backward()\n"
+    clues = (Clue("cause", at(2)), Clue("carrier", name="attn"), Clue("saved by", at(1)))
+    found = changed(Kind.CHANGED_IN_PLACE, text, *clues, site=at(3))
+    assert "attn = attn.clone()" in found
+    assert not any("detach" in line for line in found)
+
+
+def test_whether_a_state_is_there_is_asked_of_the_state_itself() -> None:
+    text = "self.m = h if self.m is None else 0.9 * self.m + 0.1 * h\nf(self.m, h).backward()\n"
+    clues = (Clue("cause", at(1)), Clue("carrier", name="self.m"), Clue("consumer", at(1)), Clue("freed by", at(2)))
+    found = changed(Kind.SECOND_BACKWARD, text, *clues)
+    assert "self.m = h if self.m is None else 0.9 * self.m.detach() + 0.1 * h" in found
