@@ -61,7 +61,7 @@ def run(
     stages: Collection[str] = ("clone", "rewrite", "verify"),
     again: Callable[[Row], str] = lambda _: "",
 ) -> Summary:
-    """Bring every repository of ``campaign`` as far as it can be brought; return what was done.
+    """Clone, rewrite and verify every repository of ``campaign``, as far as that goes; return what was done.
 
     ``executors`` makes the two that are used: for clones, which need this machine and its credentials, and for all
     else. ``only`` are names of repositories (empty: all). ``again`` says of a row why it is to be planned again, empty

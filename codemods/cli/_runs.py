@@ -47,7 +47,10 @@ Timeout = Annotated[
 ]
 Device = Annotated[str | None, h.run("--device", metavar="|".join(DEVICES), help="Run on this device.")]
 Python = Annotated[
-    str | None, h.run("--python", metavar="FILE", help="Run with this Python, which has torch; by default ours.")
+    str | None,
+    h.run(
+        "--python", metavar="FILE", help="Run with this Python, which has torch; by default the one that runs codemod."
+    ),
 ]
 StandIn = Annotated[
     list[str] | None,

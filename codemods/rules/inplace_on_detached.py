@@ -58,9 +58,9 @@ class InplaceOnDetached(SiteRule):
 
     def _note(self, alias: Alias, change: Alteration, saved: Node, walk: Walk) -> Observation:
         file, node = alias.place.frame.file, alias.place.node
-        said = "this in-place change reaches a tensor that shares the memory, and a backward still needs that one"
+        said = "what is detached here is changed in place, and with it the original, which a backward still needs"
         edit: Edit = WrapExpression(file.span(node), "", ".clone()")
-        told, written, promise = f"{said}, so that backward raises", f"{ast.unparse(node)}.clone()", Promise.REPAIR
+        told, written, promise = f"{said}: that backward raises", f"{ast.unparse(node)}.clone()", Promise.REPAIR
         if isinstance(node, ast.Attribute):
             edit = KeepPart(file.span(node), file.span(node.value), ".detach().clone()")
             told = f"{said}; through .data autograd does not notice, and the gradients are wrong"
@@ -68,7 +68,7 @@ class InplaceOnDetached(SiteRule):
         return self.fault(
             file, node, told, f"write `{written}`",
             (saved.place, "saves the tensor for its backward"),
-            (change.place, "changed in place here, in the memory that it shares"),
+            (change.place, "changed in place here, and the original with it"),
             (walk.place, "the backward that needs it as it was"),
             edits=[edit],
             promise=promise,

@@ -265,7 +265,7 @@ def test_stations_elsewhere_come_with_their_lines() -> None:
 def test_kinds_of_stations() -> None:
     assert kind_of("graph produced here, and dropped unused") == "produced"
     assert kind_of("carried by `h`") == "carried"
-    assert kind_of("freed here, all but its nodes") == "freed"
+    assert kind_of("freed here; its nodes stay in memory") == "freed"
     assert kind_of("used again here, one step later") == "used again"
     assert kind_of("used again here") == "used again"
     assert kind_of("retained here") == "kept"

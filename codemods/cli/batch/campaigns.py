@@ -50,7 +50,7 @@ def init(
 def plan(
     file: File,
     format: Format = "text",
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Take every repository.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show every repository.")] = False,
 ) -> int:
     """Show what would be done, what can be verified and what cannot, and do nothing."""
     from codemods.batch import planning
@@ -73,7 +73,7 @@ def run(
     clone_only: Annotated[bool, typer.Option("--clone-only", help="Only clone.")] = False,
     quiet: Quiet = False,
 ) -> int:
-    """Bring every repository as far as it can be brought; stopped or killed, the same command goes on.
+    """Clone, rewrite and verify every repository. Run it again to go on where it stopped.
 
     Exit status: 0, or 1 where a repository failed or was refused, in this run or before.
     """
@@ -161,7 +161,7 @@ def status(
     file: File,
     upstream: Annotated[bool, typer.Option("--upstream", help="Ask the remotes whether they moved.")] = False,
     format: Format = "text",
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Take every repository.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show every repository.")] = False,
 ) -> int:
     """Show where the campaign stands; works while it runs."""
     from codemods.batch import overview

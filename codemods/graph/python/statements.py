@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import inf
 from typing import Any, ClassVar
 
@@ -23,7 +23,6 @@ from codemods.graph.model.values import (
     Sequence,
     Unknown,
 )
-from codemods.graph.python.catching import ends_errors, may_close, names_it, swallows, yields_in_a_try
 from codemods.graph.python.loops import Loops
 from codemods.graph.run.core import BudgetEnded
 from codemods.source.walking import walk
@@ -217,14 +216,14 @@ class Statements(Loops):
         """Whether a context ends the error of a backward in its body."""
         if isinstance(value, Instance):
             leave = value.cls.find("__exit__") or value.cls.find("__aexit__")
-            return isinstance(leave, Function) and leave.file.once(ends_errors, leave.definition)
+            return isinstance(leave, Function) and leave.file.once(_ends_errors, leave.definition)
         if not isinstance(context, ast.Call):
             return False
         if isinstance(value, Unknown):
-            return value.path in SUPPRESSING and names_it(context.args)
+            return value.path in SUPPRESSING and _names_it(context.args)
         if isinstance(value, Sequence) and isinstance(context.func, ast.Name):
             made = self.load_name(context.func.id, context)
-            return isinstance(made, Function) and made.file.once(yields_in_a_try, made.definition)
+            return isinstance(made, Function) and made.file.once(_yields_in_a_try, made.definition)
         return False
 
     def _do_Try(self, s: ast.Try) -> None:
@@ -234,7 +233,7 @@ class Statements(Loops):
         outer_raises, outer_thrown, caught_before = self.raises, run.thrown, run.frame.caught
         self.raises, run.thrown = [], []
         before = run.s.fork(run.clock)
-        catches = any(map(swallows, s.handlers))
+        catches = any(map(_swallows, s.handlers))
         run.trying += 1
         run.catching += catches
         self.execute(s.body)
@@ -266,7 +265,7 @@ class Statements(Loops):
                 self.store_name(handler.name, run.frame.caught, handler)
             self.execute(handler.body)
             # who closes a generator does not see the error that ended it
-            if not run.dead or (yields and may_close(handler)):
+            if not run.dead or (yields and _may_close(handler)):
                 ends.append(run.s)
         run.frame.caught = caught_before
         if not s.handlers:
@@ -287,3 +286,40 @@ Statements.executors = {
     for name in dir(Statements)
     if name.startswith("_do_") and hasattr(ast, name.removeprefix("_do_"))
 }
+
+
+# what catches the ``RuntimeError`` of a backward, and goes on: handlers, and contexts that end errors
+
+_ERRORS = frozenset(("RuntimeError", "Exception", "BaseException"))
+
+
+def _swallows(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler gets the error and does not raise again."""
+    gets = handler.type is None or _names_it([handler.type])
+    return gets and not any(isinstance(n, ast.Raise) for statement in handler.body for n in walk(statement))
+
+
+def _may_close(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler gets what ends a generator that is closed (docs: ``generator.close``)."""
+    kinds = () if handler.type is None else walk(handler.type)
+    return handler.type is None or any(
+        isinstance(n, ast.Name) and n.id in ("GeneratorExit", "BaseException") for n in kinds
+    )
+
+
+def _names_it(types: Iterable[ast.expr]) -> bool:
+    """Whether one of the types of exceptions may be that of the error."""
+    return any(isinstance(n, ast.Name) and n.id in _ERRORS for each in types for n in walk(each))
+
+
+def _ends_errors(definition: ast.AST) -> bool:
+    """Whether an ``__exit__`` may return something true, which ends the error (Python reference, 3.3.9)."""
+    returned = [n.value for n in walk(definition) if isinstance(n, ast.Return)]
+    return any(not (e is None or (isinstance(e, ast.Constant) and not e.value)) for e in returned)
+
+
+def _yields_in_a_try(definition: ast.AST) -> bool:
+    """Whether a generator catches what is thrown where it yields (docs: contextlib.contextmanager)."""
+    tries = [n for n in walk(definition) if isinstance(n, ast.Try) and any(map(_swallows, n.handlers))]
+    bodies = [statement for each in tries for statement in each.body]
+    return any(isinstance(n, (ast.Yield, ast.YieldFrom)) for statement in bodies for n in walk(statement))

@@ -262,7 +262,8 @@ class Judge:
         trail = [(made.place.path, made.place.line, "graph produced here")]
         walk = next((w for n in kept.nodes for a in n.ancestors() if not a.leaf for w in a.walks), None)
         if walk is not None:
-            trail.append((walk.place.path, walk.place.line, "freed here, all but its nodes"))
+            note = "retained here" if walk.retains else "freed here; its nodes stay in memory"
+            trail.append((walk.place.path, walk.place.line, note))
         trail.append((kept.place.path, kept.place.line, f"carried by {kept.name} from here on"))
         behind = {id(ancestor) for node in kept.nodes for ancestor in node.ancestors()}
         causes = {self.run.sums[key] for key in behind & self.run.sums.keys()}

@@ -98,7 +98,10 @@ class BestStateNotCopied(SiteRule):
                         if isinstance(taken.value, ast.Dict)
                         else f"write `{name} = {copied[0]}`",
                         (step.place, "writes to the tensors in it"),
-                        (load.place, "saved here, as they are by then" if saved else "loaded here, into themselves"),
+                        (
+                            load.place,
+                            "saved here, as they are by then" if saved else "loaded here, onto themselves",
+                        ),
                         edits=_copied(taken),
                     ),
                 )

@@ -34,5 +34,5 @@ def doubts_of(forwards: list[Observation], *, doubted: bool = False, handed: boo
     if handed or any(f.facts["handed"] for f in forwards):
         doubts += "; the model goes to code that cannot be seen and may compute gradients"
     if caught:
-        doubts += "; an error is caught here that only tensors with a graph raise, and that would not come"
+        doubts += "; code here catches an error that only tensors with a graph raise: without one it would not come"
     return doubts
