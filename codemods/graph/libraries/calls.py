@@ -114,6 +114,9 @@ class Libraries:
                 run.hooks.append(Hook(0, None, args.all()[0], before=last.endswith("pre_hook")))
             else:
                 run.run_callbacks(args, at)
+                if last.endswith("registration_hook"):
+                    # it gets all buffers, modules or parameters that are registered from here on
+                    run.trace.complete = False
         if run.interpreter.answers(path):
             run.escape_all(args.all(), Escape.STORED_ANYWHERE)
         if last == "saved_tensors_hooks":

@@ -75,7 +75,10 @@ def _looked_at(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
         engine.run.use(value, UseKind.CALL, at, path)
         if _top(path) == "numpy":
             engine.run.refused(value, at)
-    _called_back(engine, path, args, at)
+    results = Tuple(tuple(_called_back(engine, path, args, at)))
+    if engine.run.nodes_of(results):
+        # json.loads(text, object_hook=function)
+        return engine.run.taken(at, results, path)
     if _top(path) == "numpy" and any(map(_is_object, args.all())):
         # an array of anything
         return engine.run.taken(at, Tuple(tuple(args.all())), path)
@@ -103,6 +106,12 @@ def _recorded(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value |
     return None if args.empty else engine.run.lost("warnings")
 
 
+@CALLS.of("gc.get_objects", "gc.get_referents", "gc.get_referrers", "unittest.mock.patch", "unittest.mock.patch.*")
+def _anywhere(engine: Torch, path: str, args: Arguments, at: ast.AST) -> None:
+    # it reads what objects hold, or replaces that for a while
+    engine.run.trace.complete = False
+
+
 @CALLS.of("importlib.import_module")
 def _imported(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value | None:
     return engine.run.interpreter.import_named(args)
@@ -118,6 +127,9 @@ def _method_caller(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Va
 def _carrying(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     if path in CALLING_LATER:
         engine.run.escape_all(args.all(), Escape.CALLED_LATER)
+    if path == "weakref.finalize" and any(map(engine.run.nodes_of, args.all())):
+        # it also hands out what it was given, by a method that tensors have
+        engine.run.trace.complete = False
     if path == "weakref.ref":
         engine.run.run_callbacks(args, at)
         return Reference(args.positional[0]) if args.positional else engine.run.unknown(path, public=True)

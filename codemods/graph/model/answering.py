@@ -9,9 +9,13 @@ from codemods.graph.model.facts.python import CARRYING_LIBRARIES
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.walks import keeps, may_walk
 from codemods.source.walking import walk
+from codemods.terms.words import words
 
 _TOLD_APART = CARRYING_LIBRARIES | {"", "builtins", "torch"}
 """Libraries of which is followed what they do with classes and functions of the tree, and what is none."""
+
+_RECORDING = words("warnings.catch_warnings logging.setLogRecordFactory logging.setLoggerClass")
+"""Functions after which a library lets code of the tree have what it gets (docs)."""
 
 
 def answering(file: ParsedFile) -> frozenset[str]:
@@ -31,5 +35,5 @@ def _answered(file: ParsedFile, node: ast.AST) -> Iterator[str]:
         yield from (file.named(target) for target in node.targets if isinstance(target, ast.Attribute))
     elif isinstance(node, ast.Call) and (node.args or node.keywords):
         path = file.named(node.func)
-        if path == "warnings.catch_warnings":
+        if path in _RECORDING:
             yield path

@@ -17,6 +17,7 @@ from codemods.graph.model.values import (
     Function,
     Instance,
     Join,
+    Library,
     Mapping,
     Namespace,
     Parameters,
@@ -76,6 +77,9 @@ class AttributeWrites(Attributes):
             self.set_module_member(receiver, name, value, at)
         else:
             run.escape_all([value], Escape.STORED_ANYWHERE)
+            if isinstance(receiver, Library) and (run.nodes_of(value) or run.held_in([value])):
+                # who has it of the library from here on is not followed
+                run.trace.complete = False
 
     def _set_of_tensor(self, receiver: Value, name: str, value: Value, at: ast.AST) -> bool:
         """Write what tensors have: ``requires_grad``, ``volatile``, ``grad`` or ``data``; whether nothing is left to

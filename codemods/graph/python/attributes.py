@@ -54,6 +54,8 @@ class Attributes(Objects):
 
     def get_attribute(self, receiver: Value, name: str, at: ast.AST) -> Value:
         """Read an attribute of any value."""
+        if name in _SHOWING:
+            self.run.trace.complete = False
         read = _READ.get(receiver.__class__)
         return read(self, receiver, name, at) if read is not None else Method(receiver, None, name)
 
@@ -76,9 +78,6 @@ class Attributes(Objects):
             return Namespace(receiver.oid, receiver)
         if receiver.oid == self.run.frame.module_globals:
             return self.get_item(Namespace(receiver.oid), Const(name), at)
-        if name == "f_locals":
-            # the variables of a function that runs, or ran: all that it knew
-            self.run.trace.complete = False
         return self.unknown_attribute(receiver, name, at)
 
     def _attribute_of_tensor(self, receiver: Tensor, name: str, at: ast.AST) -> Value:
@@ -271,6 +270,9 @@ class Attributes(Objects):
             )
         return member
 
+
+_SHOWING = words("f_locals __closure__")
+"""Attributes that show the variables of a function (docs: inspect)."""
 
 _OF_TENSORS = words("data grad grad_fn _saved_tensors requires_grad is_leaf shape dtype device is_cuda ndim")
 """Attributes of tensors whose names few other things use."""

@@ -69,6 +69,7 @@ class Calls(MethodCalls):
             results = run.run_callbacks(args, at)
             made = run.opaque(at, function.origin, [*args.all(), function, *results], public=function.public)
             run.may_be_put(args, made, at)
+            self.may_put_away(function, args, at)
             return made if function.data else run.unseen_call(made, function.origin)
         results = run.run_callbacks(args, at)
         return run.opaque(at, "call", [*args.all(), function, *results], of=function)

@@ -66,10 +66,11 @@ class Containers(Filling):
                 if isinstance(value, Value):
                     self.set_item(space, Const(key[1]) if isinstance(key, tuple) else TEXT, value, at, None)
             return NONE
-        if name == "setdefault" and len(given) > 1:
+        there = bool(given) and isinstance(given[0], Const) and given[0].value in self.named_in(space)
+        if name == "setdefault" and len(given) > 1 and not there:
             self.set_item(space, given[0], given[1], at, None)
         if name in ("get", "pop", "setdefault") and given and isinstance(given[0], Const):
-            if given[0].value in self.named_in(space) or len(given) < 2:
+            if there or len(given) < 2:
                 return self.named_item(space, given[0], at)
             return self.run.join(self.named_item(space, given[0], at), given[1])
         copied = self.run.new_mapping()

@@ -13,7 +13,7 @@ from codemods.graph.model.kinds import FunctionKind, GradSetting, UnseenKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.program import ClassInfo
-from codemods.graph.model.values import Class, Function, GradMode, Instance, Library, Method, Unknown
+from codemods.graph.model.values import Class, Const, Function, GradMode, Instance, Library, Method, Unknown
 from codemods.graph.model.walks import keeps
 from codemods.graph.python.assignments import Assignments
 from codemods.graph.python.enumerations import set_members
@@ -161,6 +161,10 @@ class Definitions(Assignments):
         finally:
             run.class_bodies.pop()
         set_members(info)
+        for name, member in list(info.members.items()):
+            hook = member.cls.find("__set_name__") if isinstance(member, Instance) else None
+            if isinstance(hook, Function):
+                self.call_function(hook, Arguments(None, [Class(info), Const(name)]), s, receiver=member)
         made: Value = Class(info)
         for decorator in reversed(decorators):
             function = decorator.function if isinstance(decorator, Method) else decorator
@@ -217,6 +221,9 @@ class Definitions(Assignments):
     def _subclassed(self, info: ClassInfo, s: ast.ClassDef) -> None:
         """Call ``__init_subclass__`` of a base with the keywords of a class."""
         given = {k.arg: self.evaluate(k.value) for k in s.keywords if k.arg is not None and k.arg != "metaclass"}
+        if info.metaclass is not None and any(map(self.run.nodes_of, given.values())):
+            # what a metaclass makes of them is not followed
+            self.run.trace.complete = False
         hook = info.find("__init_subclass__", after=info)
         if isinstance(hook, Function):
             self.call_function(hook, Arguments(None, [], given), s, receiver=Class(info))

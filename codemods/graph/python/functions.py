@@ -277,12 +277,7 @@ class Functions(Remembering):
         if info.family == "function":
             return run.unknown(info.name)
         if members := members_of(Class(info)):
-            # Phase("train"): one of them
-            asked: list[Value] = []
-            asked += (m for m in members if isinstance(m, Const) and _is_same(args.get(0, "value"), m.value.of))
-            if not asked and any(known_as(member) in run.names_kept for member in members):
-                return run.lost(info.name)
-            return run.one_of(asked or members) or run.unknown(info.name)
+            return self._member_of(info, members, args, at)
         if info.family == "optimizer":
             return self.torch.make_optimizer(args, at, info)
         leaf = None
@@ -314,6 +309,18 @@ class Functions(Remembering):
             # what a metaclass makes of its arguments is not followed
             return run.join(made, run.taken(at, rest, info.name))
         return made
+
+    def _member_of(self, info: ClassInfo, members: list[Value], args: Arguments, at: ast.AST) -> Value:
+        """``Phase("train")``: the member of an enumeration that has a value, else what ``_missing_`` gives."""
+        run = self.run
+        asked: list[Value] = []
+        asked += (m for m in members if isinstance(m, Const) and _is_same(args.get(0, "value"), m.value.of))
+        missing = info.find("_missing_")
+        if not asked and isinstance(missing, Function):
+            asked = [*members, self.call_function(missing, args, at, receiver=Class(info))]
+        if not asked and any(known_as(member) in run.names_kept for member in members):
+            return run.lost(info.name)
+        return run.one_of(asked or members) or run.unknown(info.name)
 
     def new_object(self, info: ClassInfo) -> Instance:
         """``object.__new__(cls)``."""

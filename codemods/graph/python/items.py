@@ -238,6 +238,9 @@ class Items(Namespaces):
         elif isinstance(container, Plain) and container.kind is PlainKind.ARRAY:
             # an array of objects
             self.run.escape(value, Escape.INTO_ARRAY)
+        elif isinstance(container, Library) and container.path == "sys.modules":
+            # what an import gives from here on is not followed
+            self.run.trace.complete = False
         elif isinstance(container, (Library, Parameters)):
             # an object of a module that cannot be seen; a list of parameters, in which another value takes a place
             self.run.escape(value, Escape.STORED_UNSEEN)

@@ -56,7 +56,7 @@ class Iteration(AttributeWrites):
         if isinstance(value, Tuple):
             return len(value.items) <= _TOLD_APART
         if isinstance(value, Class):
-            return 0 < len(members_of(value)) <= _TOLD_APART
+            return 0 < len(members_of(value)) <= _TOLD_APART and value.info.of_metaclass("__iter__") is None
         if isinstance(value, Sequence):
             few = len(self.run.s.get((value.oid, ITEMS)) or ()) <= _TOLD_APART
             known = value.oid not in self.run.uncounted and value.oid not in self.run.repeated
@@ -168,6 +168,9 @@ class Iteration(AttributeWrites):
         return [first, second]
 
     def _turns_of_class(self, value: Class, at: ast.AST) -> list[Value]:
+        member = value.info.of_metaclass("__iter__")
+        if isinstance(member, Function):
+            return self.iterate(self.call_function(member, Arguments(), at, receiver=value), at)
         return self._two(members_of(value)) or [Tensor(None), Tensor(None)]
 
     def _turns_of_name(self, value: Library | TreeModule, at: ast.AST) -> list[Value]:

@@ -51,6 +51,9 @@ from codemods.source import walking
 _ASKS = re.compile(r"\{\w*[.\[]")
 _THREADS = frozenset({"threading.Thread", "multiprocessing.Process"})
 
+_MAPPINGS = frozenset({"collections.abc.Mapping", "collections.abc.MutableMapping", "typing.MutableMapping"})
+"""What gives a class the methods of a dict (docs: collections.abc)."""
+
 
 class MethodCalls(Standard):
     """The part of the engine that calls methods."""
@@ -217,6 +220,8 @@ class MethodCalls(Standard):
         if name in ("start", "run") and receiver.cls.derives(_THREADS):
             body = self.class_member(receiver.cls, "run", at)
             return self.call_value(Method(receiver, body, "run"), args, at) if isinstance(body, Function) else NONE
+        if receiver.cls.derives(_MAPPINGS) and (made := self.by_items(receiver, name, args, at)) is not None:
+            return made
         if path := receiver.cls.distribution():
             return self._of_distribution(path, receiver, name, args, at)
         if receiver.cls.family.startswith("external"):

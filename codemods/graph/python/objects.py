@@ -144,7 +144,7 @@ class Objects(Names):
         if name == "training":
             return NUMBER
         known = name in MODULE_EVIDENCE or name in TRANSPARENT_MODULE_METHODS or name in _OF_MODULES
-        return Method(receiver, None, name) if known or name.startswith("register_") else None
+        return Method(receiver, None, name) if known or name.startswith(("register_", "_register_")) else None
 
     def _of_layer(self, receiver: Module, name: str) -> Value:
         """An attribute of a module of the library, or of one that cannot be seen."""

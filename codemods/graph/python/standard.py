@@ -16,6 +16,7 @@ from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import (
     NONE,
     NUMBER,
+    TEXT,
     TRUE,
     Class,
     Const,
@@ -302,6 +303,25 @@ class Standard(Unknowns):
         for value in values[1:]:
             total = run.join(total, self.call_value(added, Arguments(args.call, [total, value]), at))
         return run.new_sequence([], rest=total)
+
+    # mappings
+
+    def by_items(self, mapping: Instance, name: str, args: Arguments, at: ast.AST) -> Value | None:
+        """What ``collections.abc`` makes of a dict's method by items that are read and written; None of another
+        method."""
+        if name == "update":
+            for value in self.run.elements(self.make_mapping(args, at)):
+                self.set_item(mapping, TEXT, value, at, None)
+            return NONE
+        if name not in ("get", "pop", "setdefault", "popitem", "values", "items"):
+            return None
+        default = args.positional[1:]
+        if name == "setdefault":
+            self.set_item(mapping, TEXT, default[0] if default else NONE, at, None)
+        got = self.get_item(mapping, TEXT, at)
+        if name in ("values", "items"):
+            return self.run.new_sequence([], rest=got if name == "values" else Tuple((TEXT, got)))
+        return Tuple((TEXT, got)) if name == "popitem" else self.run.one_of([got, *default])
 
     # copies
 

@@ -106,20 +106,21 @@ class Unknowns(BuiltinCalls):
     def _unlisted_method(self, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method that may do anything with its arguments."""
         run = self.run
-        results = run.run_callbacks(args, at)
+        results = run.run_callbacks(args, at, receiver)
         given = [*args.all(), receiver, *results]
         made = run.opaque(at, f"{receiver.origin}.{name}", given, public=receiver.public)
         run.may_be_put(args, made, at)
         if run.brings_model(args.all()):
             run.give_model(receiver)
-        self._may_put_away(receiver, args, at)
+        self.may_put_away(receiver, args, at)
         if receiver.data:
             made.data = made.node is None
             return made
         return run.unseen_call(made, name)
 
-    def _may_put_away(self, receiver: Unknown, args: Arguments, at: ast.AST) -> None:
-        """A method of whose result nothing is made did something with what it got: the object may keep it."""
+    def may_put_away(self, receiver: Unknown, args: Arguments, at: ast.AST) -> None:
+        """A call of something, or of its method, of whose result nothing is made did something with what it got: it may
+        keep that."""
         if not self.run.frame.file.is_statement(at):
             return
         self.run.put_away(receiver, args.all())

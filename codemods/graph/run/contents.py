@@ -91,7 +91,7 @@ class Contents(Core):
             rest = self.s.get((value.oid, REST))
             return [*items, rest] if rest is not None else list(items)
         if isinstance(value, Mapping):
-            found = [self.s.get((value.oid, key)) for key in self.mapping_keys(value)]
+            found = [self.s.get((value.oid, key)) for key in (*self.mapping_keys(value), KEYS)]
             return [v for v in found if v is not None]
         if isinstance(value, Join):
             return [item for option in value.options for item in self.elements(option)]

@@ -170,8 +170,11 @@ class Escaping(Uses):
         self.trace.handed.update(o.oid for v in args.all() for o in self.options(v) if isinstance(o, Instance))
         self.may_call(args.all())
 
-    def run_callbacks(self, args: Arguments, at: ast.AST) -> list[Value]:
-        """Run the functions of the tree that are handed to code that cannot be seen; what they return."""
+    def run_callbacks(self, args: Arguments, at: ast.AST, *beside: Value) -> list[Value]:
+        """Run the functions of the tree that are handed to code that cannot be seen; what they return.
+
+        They may get what is handed over with them, and what is ``beside`` that.
+        """
         results: list[Value] = []
         self.hand_over(args, at)
         if any(_walks_by_itself(option) for value in args.all() for option in self.options(value)):
@@ -184,10 +187,10 @@ class Escaping(Uses):
             for option in self.options(value):
                 if isinstance(option, Unknown) and option.owner is not None:
                     # a method of something that cannot be seen: it may keep what it is called with
-                    self.put_away(option.owner, [*extra, *keywords.values(), *self._others(args, at)])
+                    self.put_away(option.owner, [*extra, *keywords.values(), *self._others(args, at, *beside)])
                 kept = isinstance(option, Method) and isinstance(option.receiver, (Sequence, Mapping, Unknown))
                 if kept and not more:
-                    more = self._others(args, at)
+                    more = self._others(args, at, *beside)
                 if (
                     isinstance(option, (Function, Partial))
                     or (isinstance(option, Method) and option.function is not None)
@@ -195,7 +198,7 @@ class Escaping(Uses):
                     or (kept and more)
                 ):
                     if not extra and not keywords:
-                        more = more or self._others(args, at)
+                        more = more or self._others(args, at, *beside)
                     positional = more if kept and not extra else list(extra)
                     rest = [] if kept or extra else more
                     given = Arguments(args.call, positional, dict(keywords), rest)
@@ -254,9 +257,10 @@ class Escaping(Uses):
                 return True
         return False
 
-    def _others(self, args: Arguments, at: ast.AST) -> list[Value]:
+    def _others(self, args: Arguments, at: ast.AST, *beside: Value) -> list[Value]:
         """What a function that is handed over may get of the arguments beside it."""
-        others = Tuple(tuple(v for v in args.all() if not isinstance(v, (Function, Method, Partial))))
+        given = (*args.all(), *beside)
+        others = Tuple(tuple(v for v in given if not isinstance(v, (Function, Method, Partial))))
         return [self.taken(at, others)] if self.nodes_of(others) or self.held_in([others]) else []
 
     def keywords_in(self, value: Value | None) -> dict[str, Value]:

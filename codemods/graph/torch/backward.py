@@ -20,6 +20,7 @@ from codemods.graph.model.values import (
     NUMBER,
     Const,
     Function,
+    Mapping,
     Method,
     Optimizer,
     Parameters,
@@ -285,6 +286,10 @@ class Backward:
         """Record what an optimizer takes: anything, where some of it cannot be seen and is no module's."""
         owned = self.run.owned(given)
         parts = [option for value in self.run.flat(given) for option in self.run.options(value)]
+        groups = [part for part in (given, *parts) if isinstance(part, Mapping)]
+        if any(not node.leaf for part in groups for node in self.run.nodes_of(part)):
+            # no parameter: what a group holds beside them is read by any optimizer's code
+            self.run.trace.complete = False
         seen = not owned.more or all(isinstance(part, Parameters) or self.run.is_module(part) for part in parts)
         self.run.mark(Marked.OPTIMIZED, at, owned.leaves if seen else None)
 

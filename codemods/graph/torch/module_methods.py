@@ -118,6 +118,13 @@ def _unseen(engine: Layers, module: Value, name: str, args: Arguments, at: ast.A
     return engine.run.unknown(name)
 
 
+@OF_MODULES.of("get_buffer")
+def _buffer(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    target = args.get(0, "target")
+    held = engine.run.s.get((getattr(module, "oid", 0), target.value)) if isinstance(target, Const) else None
+    return held if isinstance(held, Value) else engine.run.lost(name)
+
+
 @OF_MODULES.of("load_state_dict")
 def _load_state_dict(engine: Layers, module: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     engine.run.mark_owned(Marked.PARAMETERS_LOADED, at, module)
@@ -262,7 +269,11 @@ def register_hook(engine: Layers, module: Value, name: str, args: Arguments, at:
     engine.run.mark(Marked.MODULE_HOOK, at)
     before = name == "register_forward_pre_hook"
     if not before and name != "register_forward_hook":
+        holding = len(engine.run.holders)
         engine.run.run_callbacks(args, at)
+        if len(engine.run.holders) > holding:
+            # it puts a graph into what it gets, a state dict perhaps: who reads that is not followed
+            engine.run.trace.complete = False
     elif args.all():
         engine.run.hooks.append(
             Hook(getattr(module, "oid", 0), getattr(module, "leaf", None), args.all()[0], before=before)

@@ -32,7 +32,7 @@ class Modules(Layers):
             return self.run.interpreter.call_value(part, args, at)
         if isinstance(module, Module) and _runs_layers(module, args):
             return self.run.interpreter.call_value(module, args, at)
-        if name.startswith("register_") and name.endswith("hook"):
+        if name.startswith(("register_", "_register_")) and name.endswith("hook"):
             return register_hook(self, module, name, args, at)
         return self._own_method(module, name, args, at)
 

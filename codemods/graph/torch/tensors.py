@@ -68,7 +68,7 @@ class Tensors(Results):
             run.mark(Marked.GRAPH_READ, at)
             run.use(tensor, UseKind.HISTORY_READ, at)
             run.escape(tensor, Escape.GRAPH_READ)
-            return run.unknown("grad_fn")
+            return run.lost("grad_fn")
         if name in PLAIN_METHODS:
             if name in ("requires_grad", "is_leaf"):
                 run.use(tensor, UseKind.HISTORY_READ, at)

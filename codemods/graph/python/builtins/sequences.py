@@ -10,6 +10,7 @@ from codemods.graph.model.kinds import SequenceKind, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
     NUMBER,
+    Class,
     Const,
     Function,
     Instance,
@@ -94,6 +95,9 @@ def _as_sequence(engine: Containers, value: Value, name: str, at: ast.AST) -> Va
         return value
     if isinstance(value, Instance):
         return _of_object(engine, value, name, at)
+    if isinstance(value, Class):
+        turns = engine.iterate(value, at)
+        return engine.run.new_sequence(turns[:1], rest=engine.run.one_of(turns), kind=_made_by(name))
     if isinstance(value, Join):
         made = engine.run.one_of([_as_sequence(engine, o, name, at) for o in value.options])
         return made or engine.run.new_sequence([])

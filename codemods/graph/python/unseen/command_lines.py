@@ -15,7 +15,7 @@ from codemods.source.walking import walk
 
 @OF_UNSEEN.of("parse_args", "parse_known_args")
 def _parse(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value | None:
-    if receiver.path not in COMMAND_LINES:
+    if receiver.path not in COMMAND_LINES or engine.run.held_in([receiver]):
         return None
     # plain data; the file says which of it are numbers
     options = engine.run.unknown("argparse.Namespace", data=True, public=True)

@@ -31,7 +31,8 @@ def _walk_by_hand(engine: Results, tensor: Value, name: str, args: Arguments, at
     engine.run.mark(Marked.GRAPH_READ, at)
     engine.run.use(tensor, UseKind.HISTORY_READ, at)
     engine.run.escape(tensor, Escape.GRAPH_READ)
-    return engine.run.unknown("grad_fn")
+    # what was put into its metadata, too
+    return engine.run.lost("grad_fn")
 
 
 @OF_TENSORS.of(*DETACHING)
