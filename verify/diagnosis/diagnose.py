@@ -11,7 +11,7 @@ from verify.diagnosis import devices, graphs, learning, resources
 from verify.diagnosis.evidence import Sources, events, last
 from verify.diagnosis.folded import Graph
 from verify.diagnosis.measures import measured
-from verify.diagnosis.model import GROWTH, Diagnosis, DoctorRun, Fault, Kind
+from verify.diagnosis.model import BEARABLE, GROWTH, Diagnosis, DoctorRun, Fault, Kind
 from verify.diagnosis.pictures import reading
 from verify.errors import VerifyError
 from verify.isolation import Limits, Place, Workspace
@@ -68,9 +68,9 @@ def diagnose(
 
 
 def cut_short(diagnosis: Diagnosis, settings: Settings) -> bool:
-    """Whether no worse was found than waste, and epochs were so short that growth within one would not show: a total
-    that every epoch begins anew looks like a window of a few steps then."""
-    worse = any(fault.kind is not Kind.UNUSED_FORWARDS for fault in diagnosis.faults)
+    """Whether nothing was found that ends a training, and epochs were so short that growth within one would not show:
+    a total that every epoch begins anew looks like a window of a few steps then."""
+    worse = any(fault.kind not in BEARABLE for fault in diagnosis.faults)
     return diagnosis.capped and settings.batches is None and not worse and not diagnosis.reason
 
 
@@ -277,6 +277,8 @@ class _Examination:
 def _reason(run: Run) -> str:
     if run.outcome is Outcome.NOT_STARTED:
         return "; ".join(run.notes) or "the program could not be started"
+    if not run.record.backwards and run.outcome is Outcome.TIMEOUT:
+        return "the program comes to no backward in the time that it has; --timeout gives it more"
     if not run.record.backwards:
         return f"the program {ending_text(run)} without a backward, so there is no training to look at"
     return f"the program {ending_text(run)}"

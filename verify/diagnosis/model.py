@@ -30,6 +30,10 @@ class Kind(enum.Enum):
 
 #: Those that take many steps to show.
 GROWTH = frozenset({Kind.GROWING_GRAPH, Kind.GROWING_TENSORS, Kind.GROWING_CONTAINER})
+#: Those with which a program trains on to its end, so that others may show there.
+BEARABLE = frozenset(
+    {Kind.NO_GRADIENT, Kind.NOT_IN_OPTIMIZER, Kind.NEVER_CLEARED, Kind.UNUSED_FORWARDS, Kind.SLOWER_STEPS}
+)
 
 
 @dataclass(frozen=True)

@@ -38,9 +38,10 @@ class Lack(enum.Enum):
     FILE = "file"
     VARIABLE = "variable"
     NETWORK = "network"
+    INPUT = "input"
 
 
-MODULE, ARGUMENT, FILE, VARIABLE, NETWORK = Lack
+MODULE, ARGUMENT, FILE, VARIABLE, NETWORK, INPUT = Lack
 
 
 #: What a module is called where packages are found, by those that are called otherwise.
@@ -85,6 +86,8 @@ _REQUIRED = (
     re.compile(r"ERROR: The function received no value for the required argument: (?P<names>\S+)"),
     re.compile(r"error: one of the arguments (?P<names>.+) is required"),
 )
+#: What ``input()`` says where nobody types.
+_ASKED = "EOF when reading a line"
 _OFFLINE = re.compile(
     r"Name or service not known|Temporary failure in name resolution|Network is unreachable|nodename nor servname"
     r"|Connection refused|Failed to resolve|Max retries exceeded|couldn't connect to|find the requested files in the "
@@ -167,6 +170,8 @@ def ended_by(run: Run) -> Piece | None:
     if missing is not None:
         kinds = {"ModuleNotFoundError": MODULE, "ImportError": MODULE, "KeyError": VARIABLE}
         return Piece(kinds.get(error.type, FILE), missing)
+    if error.type == "EOFError" and _ASKED in error.message:
+        return Piece(INPUT, "")
     if error.kind == TroubleKind.OTHER and _OFFLINE.search(error.message):
         return Piece(NETWORK, error.message.strip().splitlines()[0])
     return None
@@ -240,6 +245,8 @@ def advice(
         said.append(
             f"it asks for the variable {piece.name}: pass yours on with --env {piece.name}, or --env {piece.name}=VALUE"
         )
+    if piece.kind == INPUT:
+        said.append("it asks for input, and nobody is there to type: have it take the answer as an argument")
     if piece.kind == NETWORK:
         said.append(_of_network())
     if piece.kind == FILE:

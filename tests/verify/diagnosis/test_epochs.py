@@ -44,6 +44,13 @@ def test_a_list_that_every_epoch_begins_anew_grows_within_it(kept: str, kinds: l
 
 
 @pytest.mark.slow
+def test_what_grows_is_not_hidden_by_a_layer_that_nobody_uses(tmp_path: Path) -> None:
+    text = TEXT.replace("net = nn.Linear(4, 1)", "net = nn.Linear(4, 1)\nnet.spare = nn.Linear(2, 2)")
+    diagnosis = examined(text.replace("KEPT", "loss"), tmp_path)
+    assert [fault.kind.value for fault in diagnosis.faults] == ["growing-graph", "no-gradient"]
+
+
+@pytest.mark.slow
 def test_it_is_mended_with_whole_epochs(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "train.py").write_text(TEXT.replace("KEPT", "loss"), encoding="utf-8")
@@ -60,7 +67,7 @@ def diagnosed(*kinds: Kind, capped: bool = True, reason: str = "") -> Diagnosis:
 
 def test_whole_epochs_are_run_only_where_they_may_show_more() -> None:
     assert cut_short(diagnosed(), Settings())
-    assert cut_short(diagnosed(Kind.UNUSED_FORWARDS), Settings())
+    assert cut_short(diagnosed(Kind.UNUSED_FORWARDS, Kind.NO_GRADIENT), Settings())
     assert not cut_short(diagnosed(capped=False), Settings())
     assert not cut_short(diagnosed(Kind.GROWING_GRAPH), Settings())
     assert not cut_short(diagnosed(reason="it stops"), Settings())

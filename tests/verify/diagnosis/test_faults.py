@@ -78,7 +78,9 @@ def test_two_losses_of_one_graph_have_another_remedy(sources: Sources) -> None:
 def test_a_line_that_walks_one_loss_in_every_turn_has_a_remedy_of_its_own(sources: Sources) -> None:
     event = {**SECOND, "twice": True, "names": [], "consumer": None}
     assert "anew in every turn" in graphs.second_backwards(run_of(event), sources)[0].remedy
-    apart = {**event, "freed": ["t.py", 4, "f"]}
+    old = {**event, "freed": ["t.py", 4, "f"]}
+    assert "anew in every turn" in graphs.second_backwards(run_of(old), sources)[0].remedy
+    apart = {**old, "fresh": True}
     assert "once for each loss" in graphs.second_backwards(run_of(apart), sources)[0].remedy
 
 

@@ -15,7 +15,7 @@ from verify.measured.records import Record
 from verify.measured.results import Outcome, Run
 from verify.measured.values import Trouble
 from verify.running import missing
-from verify.running.missing import ARGUMENT, FILE, MODULE, NETWORK, VARIABLE, Piece
+from verify.running.missing import ARGUMENT, FILE, INPUT, MODULE, NETWORK, VARIABLE, Piece
 from verify.running.settings import Command, Settings
 from verify.running.standins import parse
 
@@ -52,6 +52,7 @@ def trouble(kind: str, name: str = "Error", message: str = "") -> Trouble:
             died(trouble("other", "URLError", "<urlopen error [Errno -3] Temporary failure in name resolution>")),
             Piece(NETWORK, "<urlopen error [Errno -3] Temporary failure in name resolution>"),
         ),
+        (died(trouble("other", "EOFError", "EOF when reading a line")), Piece(INPUT, "")),
     ],
 )
 def test_pieces(run: Run, piece: Piece) -> None:
@@ -62,6 +63,7 @@ def test_pieces(run: Run, piece: Piece) -> None:
     "run",
     [
         died(trouble("other", "ValueError", "bad luck")),
+        died(trouble("other", "EOFError", "Ran out of input")),
         died(trouble("freed", "RuntimeError", "a second time")),
         died(trouble("missing", "RuntimeError", "Dataset not found or corrupted.")),
         died(output="error: the following arguments are required: --data", status=1),
@@ -167,6 +169,11 @@ def test_what_lies_in_the_home_is_exposed(tmp_path: Path, monkeypatch: pytest.Mo
         assert "lies in your home folder, which runs find empty: --expose " in said
     (said,) = advised(tree, Piece(NETWORK, "Name or service not known"))
     assert "--network lets it; if it has been downloaded already: --expose ~/.cache/torch" in said
+
+
+def test_a_program_that_asks_is_told_that_nobody_answers(tmp_path: Path) -> None:
+    (said,) = advised(tmp_path, Piece(INPUT, ""))
+    assert "take the answer as an argument" in said
 
 
 def test_a_variable_is_named_with_its_option(tmp_path: Path) -> None:

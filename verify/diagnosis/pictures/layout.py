@@ -37,8 +37,8 @@ class Placed:
 
 def place(sizes: Sequence[Point], edges: Sequence[tuple[int, int]]) -> Placed:
     """Return where boxes of ``sizes`` lie. An edge runs to a later box; one that does not is drawn upward."""
-    ranks = _ranks(len(sizes), [(a, b) for a, b in edges if a < b])
-    net = _Net(sizes, ranks, [(min(edge), max(edge)) for edge in edges])
+    downward = [(min(edge), max(edge)) for edge in edges]
+    net = _Net(sizes, _ranks(len(sizes), [edge for edge in downward if edge[0] != edge[1]]), downward)
     net.order()
     net.spread()
     return net.placed(edges)

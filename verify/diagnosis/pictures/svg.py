@@ -92,7 +92,9 @@ def _lines(box: Box, freeing: Mapping[int, str]) -> list[str]:
     lines = [where + role, _short(box.source), _short(f"{nodes}: {made}")]
     if box.freed is not None:
         lines.append(f"freed by backward {box.freed}{freeing.get(box.freed, '')}")
-    return [line for line in lines if line] + [_short(f"held by {held}") for held in box.held]
+    # Of two functions of one name each may hold it.
+    held = dict.fromkeys(_short(f"held by {one}") for one in box.held)
+    return [*(line for line in lines if line), *held]
 
 
 def _walk_lines(walk: Walk) -> list[str]:

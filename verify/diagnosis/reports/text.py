@@ -49,7 +49,7 @@ def headline(diagnosis: Diagnosis) -> str:
 
 def _foot(diagnosis: Diagnosis) -> list[str]:
     lines = [f"remark: {remark}" for remark in diagnosis.remarks]
-    if diagnosis.watched:
+    if diagnosis.watched and (diagnosis.backwards or not diagnosis.reason):
         lines.append(f"watched: {', '.join(diagnosis.watched)}")
     lines += [f"not watched: {text}" for text in diagnosis.unwatched]
     if diagnosis.runs:

@@ -94,6 +94,18 @@ def test_a_chain_is_drawn_straight_and_a_way_back_is_drawn() -> None:
     assert placed.curves[3][0][1] > placed.curves[3][-1][1]
 
 
+def test_a_way_back_between_boxes_of_one_height_is_not_drawn_behind_them() -> None:
+    placed = layout.place([(100.0, 40.0)] * 4, [(0, 1), (0, 2), (1, 3), (2, 1), (2, 3)])
+    # What a later box hands to an earlier one runs upward from it, in the room between them.
+    assert placed.corners[2][1] >= placed.corners[1][1] + 40.0
+    assert placed.curves[3][0][1] > placed.curves[3][-1][1]
+
+
+def test_of_two_functions_of_one_name_that_hold_it_one_is_told() -> None:
+    twice = Box(None, "x", 1, 1, 1, (), held=(Held("m", "forward", 1), Held("m", "forward", 1), Held("n", "f", 1)))
+    assert svg.draw(Graph((twice,), (), (), 1), "t").count("held by m in forward") == 1
+
+
 def test_of_a_large_graph_what_is_near_the_fault_is_drawn() -> None:
     large = drawn_at_random(300, 1)
     marked = [*large.boxes]
