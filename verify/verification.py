@@ -21,12 +21,13 @@ from verify.errors import OutOfTime, VerifyError
 from verify.isolation import Place, Workspace
 from verify.judging.bench import Telling, asked, judge
 from verify.judging.reasons import joined, noted, reason_of
+from verify.judging.returns import returning
 from verify.judging.search import Search
 from verify.judging.shapes import judge_by_shapes
 from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, Verification, join
 from verify.running import missing
 from verify.running.asking import Wants, wants_of
-from verify.running.rewriting import Rewriter, RuleRewriter, Version
+from verify.running.rewriting import Rewriter, RuleRewriter, Version, below
 from verify.running.runner import Asked, Runner
 from verify.running.settings import Command, Settings
 
@@ -65,6 +66,8 @@ def verify(
         trouble = runner.trouble()
         if trouble:
             return Verification(str(root), (), (), "", "", False, trouble, (), settings.told())
+        if rewriter is not None:
+            runner.returning = returning(rewriter, rewriter.all(), lambda: _texts(runner, exclude))
         originals = []
         late: tuple[str, ...] = ()
         for number, command in enumerate(commands):
@@ -99,6 +102,12 @@ def verify(
         settings=settings.told(),
         notebooks={path: source for path, source in version.sources.items() if source.notebook is not None},
     )
+
+
+def _texts(runner: Runner, exclude: Sequence[str]) -> dict[str, str]:
+    """The texts of the tree by path below the root, notebooks left out."""
+    sources = [source for source in runner.sources(exclude) if source.notebook is None]
+    return {place: source.text for source in sources if (place := below(source.absolute, runner.root)) is not None}
 
 
 def _entries(

@@ -1,9 +1,11 @@
-"""Constants that a change by hand alters: where it alters nothing else, no difference in a run says nothing of it."""
+"""Changes by hand of which a run says nothing where it shows no difference: constants that they alter and nothing
+else, and calls for their effect that they drop."""
 
 from __future__ import annotations
 
 import ast
 import copy
+from collections import Counter
 from collections.abc import Collection
 
 from codemods.rewriting.choices import is_number
@@ -11,11 +13,16 @@ from codemods.rewriting.parts import SUITES, header
 from codemods.source.errors import SourceError
 from codemods.source.syntax import parse
 
+#: Flags of the graph: what they are for is asked of the run in other ways, see walks.py.
+_SEEN = frozenset(("retain_graph", "create_graph", "set_to_none"))
+#: Flags that are on where they are not written.
+_ON = frozenset(("strict", "weights_only"))
+
 
 def changed_constants(old: str, new: str, path: str, before: Collection[int], after: Collection[int]) -> str:
-    """Say which constants (numbers, texts, names such as ``SUM``) differ, if the statements at the lines ``before`` of
-    ``old`` and ``after`` of ``new`` differ in nothing else; empty if they do. Arguments by keyword that are one may
-    come and go, and so may statements that set something to one go."""
+    """Say which constants (numbers, texts, flags, names such as ``SUM``) differ, if the statements at the lines
+    ``before`` of ``old`` and ``after`` of ``new`` differ in nothing else; empty if they do. Arguments by keyword that
+    are one may come and go, and so may statements that set something to one go."""
     was, became = (_headers(text, path, lines) for text, lines in ((old, before), (new, after)))
     if was and not became and all(map(_sets_a_constant, was)):
         return ", ".join(f"`{ast.unparse(each)}` is gone" for each in was)
@@ -29,6 +36,40 @@ def changed_constants(old: str, new: str, path: str, before: Collection[int], af
             return ""
         told += found
     return ", ".join(dict.fromkeys(told))
+
+
+def dropped_calls(old: str, new: str, path: str, before: Collection[int], after: Collection[int]) -> str:
+    """Say which calls that stand for their effect (statements, decorators, contexts) go with the lines ``before`` of
+    ``old``, without others in their place in the lines ``after`` of ``new`` or anywhere else; empty if none do."""
+    instead = _effects(new, path, after, stored=True) - _effects(old, path, before, stored=True)
+    if instead:
+        return ""
+    gone = _effects(old, path, before) - _effects(new, path, after)
+    whole = _effects(old, path, None) - _effects(new, path, None)
+    return ", ".join(f"`{each}`" for each in gone if each in whole)
+
+
+def _effects(text: str, path: str, lines: Collection[int] | None, *, stored: bool = False) -> Counter[str]:
+    """The calls for their effect in ``lines`` of ``text``, None for all; with ``stored`` all that is assigned, too."""
+    try:
+        tree = parse(text, path)
+    except SourceError:
+        return Counter()
+    found: list[ast.AST] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr):
+            found += [node.value] if any(isinstance(each, ast.Call) for each in ast.walk(node)) else []
+        elif isinstance(node, ast.Assign | ast.AugAssign):
+            found += [node] if stored else []
+        else:
+            found += getattr(node, "decorator_list", ())
+            found += (item.context_expr for item in getattr(node, "items", ()))
+    told = [each for each in found if lines is None or not set(lines).isdisjoint(_lines(each))]
+    return Counter(ast.unparse(each) for each in told)
+
+
+def _lines(node: ast.AST) -> range:
+    return range(node.lineno, node.end_lineno + 1)  # type: ignore[attr-defined]
 
 
 def _told(one: ast.AST, other: ast.AST, keywords: list[str]) -> list[str] | None:
@@ -47,10 +88,17 @@ def _without_keywords(one: ast.AST, other: ast.AST) -> tuple[ast.AST, ast.AST, l
     for left, right in zip(ours, others, strict=False):
         for call, match, what in ((left, right, "is gone"), (right, left, "is new")):
             known = {keyword.arg for keyword in match.keywords}
-            alone = [each for each in call.keywords if each.arg not in known and _is_constant(each.value)]
+            alone = [each for each in call.keywords if each.arg not in known and _tells(each)]
             told += [f"`{ast.unparse(each)}` {what}" for each in alone]
             call.keywords = [each for each in call.keywords if each not in alone]
     return mine, theirs, told
+
+
+def _tells(keyword: ast.keyword) -> bool:
+    """Whether an argument that comes or goes is a constant, and not a default that is written out."""
+    if _is_flag(keyword.value):
+        return keyword.arg not in _SEEN and (keyword.value.value or keyword.arg in _ON)  # type: ignore[attr-defined]
+    return _is_constant(keyword.value) or _is_named(keyword.value)
 
 
 def _sets_a_constant(node: ast.AST) -> bool:
@@ -84,7 +132,7 @@ def _constants(node: ast.AST) -> list[object]:
     """The numbers, texts and names of constants in ``node``."""
     found: list[object] = []
     for each in ast.walk(node):
-        if is_number(each) or _is_text(each):
+        if is_number(each) or _is_text(each) or _is_flag(each):
             found.append(each.value)  # type: ignore[attr-defined]
         elif _is_named(each):
             found.append(each.attr)  # type: ignore[attr-defined]
@@ -93,6 +141,10 @@ def _constants(node: ast.AST) -> list[object]:
 
 def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
+
+
+def _is_flag(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, bool)
 
 
 def _is_named(node: ast.AST) -> bool:
@@ -116,9 +168,14 @@ class _Folded(ast.NodeTransformer):
 
 class _Blank(ast.NodeTransformer):
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
-        if _is_text(node):
-            return ast.Constant("")
+        if _is_text(node) or _is_flag(node):
+            return ast.Constant("" if _is_text(node) else False)
         return ast.Constant(0) if is_number(node) else node
+
+    def visit_keyword(self, node: ast.keyword) -> ast.keyword:
+        if node.arg not in _SEEN or not _is_flag(node.value):
+            self.generic_visit(node)
+        return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         self.generic_visit(node)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from codemods.rewriting.constants import changed_constants
+from codemods.rewriting.constants import changed_constants, dropped_calls
 from codemods.rewriting.parts import (
     IDLE,
     Part,
@@ -18,6 +18,7 @@ from codemods.rewriting.parts import (
     pieces,
     suites,
 )
+from codemods.rewriting.walks import later_walks
 from codemods.source.errors import SourceError
 from codemods.source.line_map import LineMap
 from codemods.source.syntax import parse
@@ -124,7 +125,13 @@ class Touched:
     def parts(self, old: Mapping[str, str], new: Mapping[str, str], texts: Mapping[str, str]) -> list[Part]:
         """What within the statements that this writes has to run, too; ``texts`` as for :meth:`replaced`."""
         there = _pieces(self.changed, {**texts, **old})
-        return missing(_pieces(self._written(old, new), new), there, whole=self.whole)
+        written = self._written(old, new)
+        return [*missing(_pieces(written, new), there, whole=self.whole), *self._walks(old, new, written)]
+
+    def _walks(self, old: Mapping[str, str], new: Mapping[str, str], written: set[Line]) -> Iterator[Part]:
+        before, after = _by_path(self.changed if self.whole else ()), _by_path(written)
+        for path in before.keys() & new.keys():
+            yield from later_walks(old[path], new[path], path, before[path], after.get(path, ()))
 
     def replaced_parts(
         self,
@@ -140,17 +147,18 @@ class Touched:
         here = _pieces(self.still(old, new), {**texts, **new})
         return missing(here, _pieces(self._written(texts, final), final), whole=True)
 
-    def constants(self, old: Mapping[str, str], new: Mapping[str, str]) -> str:
-        """Say which constants a change by hand alters if it alters nothing else; empty if it does."""
+    def unproved(self, old: Mapping[str, str], new: Mapping[str, str]) -> str:
+        """Say what a change by hand does of which no difference in a run is no proof: it alters constants and nothing
+        else, or drops calls for their effect. Empty if it does something else."""
         if not self.whole:
             return ""
         before, after = _by_path(self.changed), _by_path(self._written(old, new))
-        told = [
-            changed_constants(old[path], new[path], path, before[path], after.get(path, ()))
-            for path in before
-            if path in new
-        ]
-        return ", ".join(told) if all(told) else ""
+        texts = [(old[path], new[path], path, before[path], after.get(path, ())) for path in before if path in new]
+        told = [changed_constants(*each) for each in texts]
+        if told and all(told):
+            return f"a constant ({', '.join(told)})"
+        dropped = ", ".join(filter(None, (dropped_calls(*each) for each in texts)))
+        return f"that {dropped} is gone" if dropped else ""
 
     def still(self, old: Mapping[str, str], new: Mapping[str, str]) -> frozenset[Line]:
         """The lines to watch in a tree in which this was not done, but other things: where :meth:`before` has gone."""

@@ -26,6 +26,9 @@ from verify.measured.values import Site
 _FOLLOWS = 2.0
 #: Lower types round more coarsely: so many times the distance from 1 to the next number is rounding.
 _ROUNDINGS = 4
+#: The share of the tolerance that is left for a loss while all parameters are the same: what may grow has not grown
+#: yet. A processor computes with all bits of a type; cards may compute with fewer.
+_FIRST = 0.1
 
 
 @dataclass
@@ -41,6 +44,7 @@ class _Parting:
     updates: float | None = None
     relative: float = 0.0
     same_bits: bool = True
+    first_limit: float = math.inf
     loss_first: bool = False
     random_moved: bool = False
     steps: int = 0
@@ -74,7 +78,10 @@ class _Parting:
                 self.left_out[f"{gap.what}: the original, run twice, differs there"] = None
             else:
                 self.compared[gap.what] += 1
-                if gap.undecided:
+                if gap.undecided and gap.relative <= self.limit and not self.same_bits:
+                    # Where the training differs by rounding, so does what is computed of it.
+                    self.note(gap.where, gap.relative)
+                elif gap.undecided:
                     self.undecided = self.undecided or gap.where
                 elif gap.digits:
                     self.digits = max(self.digits, gap.relative)
@@ -193,6 +200,8 @@ def _pairs(one: Record, other: Record) -> Iterable[tuple[Backwards | None, Pair 
 
 def _compare(one: Record, other: Record, seen: _Parting, whole: bool) -> None:
     usual = _usual(one)
+    if one.about.get("device") == "cpu":
+        seen.first_limit = max(_FIRST * seen.limit, _ROUNDINGS * epsilon(one.precision))
     trained: dict[int, Training] = {}
     for backwards, step in _pairs(one, other):
         for left, right in zip(*backwards, strict=False) if backwards else ():
@@ -280,6 +289,9 @@ def _compare_loss(left: Loss, right: Loss, seen: _Parting, where: str, usual: fl
     seen.loss_first = seen.loss_first or seen.same_bits
     size = max(abs(left.value), abs(right.value), usual)
     relative = math.inf if math.isnan(gap) else gap / size if size else 0.0
+    if seen.same_bits and relative > seen.first_limit:
+        # Before any parameter differs, nothing has grown out of rounding.
+        relative = math.inf
     seen.note(f"{where}: {left.value:.9g} and {right.value:.9g}", relative)
 
 

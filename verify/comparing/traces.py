@@ -47,6 +47,25 @@ def outputs(one: Record, other: Record) -> Iterator[Gap]:
         yield _given("outputs of modules", "outputs", where, mine, match)
 
 
+def returned(one: Record, other: Record) -> Iterator[Gap]:
+    """What functions returned that hold changes, call by call; what comes of a difference in it is unknown."""
+    theirs = {(each.path, each.name, each.call): each for each in other.returned}
+    for mine in one.returned:
+        match = theirs.get((mine.path, mine.name, mine.call))
+        if match is None:
+            continue
+        key, where = f"returned by {mine.name} of {mine.path}", f"what call {mine.call} of {mine.name} returns differs"
+        unlike = _unlike(mine.form, match.form)
+        if unlike:
+            yield Gap("returned values", key, f"{where}: {unlike}", math.inf, undecided=True)
+        elif mine.values.digest == match.values.digest:
+            yield Gap("returned values", key)
+        else:
+            relative = apart(mine.values, match.values).relative
+            digits, where = relative <= LAST_DIGITS, f"{where}: {share(relative)}"
+            yield Gap("returned values", key, where, relative, digits=digits, undecided=not digits)
+
+
 def observed(one: Record, other: Record) -> Iterator[Gap]:
     """The inputs of calls that were left out, and of modules that are missing: nothing else shows them."""
     theirs = {(each.place, each.call): each for each in other.observed}
@@ -161,6 +180,7 @@ def _variable(name: str, told: str, relative: float) -> Gap:
 def afterwards(one: Record, other: Record) -> Iterator[Gap]:
     """Compare what can be compared only when both runs are over."""
     yield from outputs(one, other)
+    yield from returned(one, other)
     yield from observed(one, other)
     yield from seeds(one, other)
     yield from at_the_end(one, other)

@@ -13,6 +13,8 @@ from verify.comparing.numbers import TOTALS, read, unlike
 from verify.measured.records import FileKind, Record, Written
 
 _ENDED = "the runs ended at different places"
+#: What stands among the lines that are printed, and is compared in other ways.
+_NO_STREAMS = frozenset(("words", "commands"))
 #: The digits of a day and a time, or of seconds since 1970.
 _DIGITS_OF_A_TIME = 8
 
@@ -20,9 +22,10 @@ _DIGITS_OF_A_TIME = 8
 def printed(one: Record, other: Record) -> Iterator[Gap]:
     """The numbers that were printed, as far as both runs got."""
     yield from _words(one.printed.get("words", []), other.printed.get("words", []))
-    streams = (one.printed.keys() & other.printed.keys()) - {"words"}
+    yield from _commands(one.printed.get("commands", []), other.printed.get("commands", []), whole=alike(one, other))
+    streams = (one.printed.keys() & other.printed.keys()) - _NO_STREAMS
     # On the other one stand warnings and bars, which may be gone for good reasons.
-    whole = (one.printed.keys() | other.printed.keys()) - {"words"} if alike(one, other) else streams
+    whole = (one.printed.keys() | other.printed.keys()) - _NO_STREAMS if alike(one, other) else streams
     for stream in sorted(streams | (whole & {"stdout"})):
         key = f"printed on {stream}"
         mine, theirs = one.printed.get(stream, []), other.printed.get(stream, [])
@@ -39,6 +42,16 @@ def _words(mine: Sequence[str | None], theirs: Sequence[str | None]) -> Iterator
         if a != b and a is not None and b is not None and read(a).words != read(b).words:
             yield Gap(key, key, f"{a.strip()[:60]!r} and {b.strip()[:60]!r} are printed", undecided=True)
             return
+
+
+def _commands(mine: Sequence[str | None], theirs: Sequence[str | None], *, whole: bool) -> Iterator[Gap]:
+    """Programs that were started, as far as both runs got; what they print or do nobody sees."""
+    what = "programs that are started"
+    for place, (a, b) in enumerate(zip(mine, theirs, strict=False)):
+        where = "" if a == b else f"{quoted(a or '')} and {quoted(b or '')} are started"
+        yield Gap(what, f"{what} {place}", where, math.inf if where else 0.0, undecided=bool(where))
+    if whole and len(mine) != len(theirs):
+        yield Gap(what, what, f"{len(mine)} and {len(theirs)} programs are started", math.inf, undecided=True)
 
 
 def files(one: Record, other: Record) -> Iterator[Gap]:

@@ -139,8 +139,8 @@ def judge(
             tolerance=tolerance,
             place=version.place,
         )
-        constants = {group.key: group.touched.constants(version.old, version.new) for group in groups}
-        return Stages(programs, constants).solve(groups)
+        unproved = {group.key: group.touched.unproved(version.old, version.new) for group in groups}
+        return Stages(programs, unproved).solve(groups)
 
     outcome = solved()
     if _on_a_card(original) and any(rewrite.verdict is Verdict.BROKEN for rewrite in outcome.rewrites):

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from codemods.rewriting.result import Mended
+from codemods.terms.findings import Promise
 from verify.judging.judge import Check
-from verify.judging.programs import Tried, steps_of
+from verify.judging.programs import Tried, promise_of, steps_of
 from verify.measured.results import Difference, Verdict
 
 Place = TypeVar("Place")
@@ -20,13 +21,13 @@ def verdict_of(
     tried: Tried,
     result: Check,
     compared: int | None,
-    constants: str,
+    unproved: str,
     place: Callable[[str, int], str],
 ) -> tuple[Verdict, str]:
     """The verdict on ``group`` and why; its lines must have run in ``tried``, and in ``before`` if there is one.
 
-    ``compared``: after so many steps there was nothing to compare with. ``constants`` are those that it alters if it
-    alters nothing else, ``place`` tells people a line.
+    ``compared``: after so many steps there was nothing to compare with. ``unproved`` says what it does of which no
+    difference is no proof, ``place`` tells people a line.
     """
     if group.key not in tried.made:
         return Verdict.NOT_JUDGED, "the rewrite could not be made together with the others"
@@ -37,9 +38,10 @@ def verdict_of(
     missed = _missed(group, before, tried, compared) or result.unseen
     if missed:
         return Verdict.PARTLY_REACHED, f"{missed}; else {result.why}"
-    if constants and before is not None and result.comparison.difference is Difference.IDENTICAL:
-        told = f"but what is changed is a constant ({constants}), and here that made no difference"
-        return Verdict.NOT_JUDGED, f"{result.why}, {told}"
+    if unproved and before is not None and promise_of(group) in (Promise.EXACT, Promise.EQUIVALENT):
+        same = result.comparison.difference is Difference.IDENTICAL
+        how = "here that made no difference" if same else "that is no rounding"
+        return Verdict.NOT_JUDGED, f"{result.why}, but what is changed is {unproved}, and {how}"
     return Verdict.KEPT, result.why
 
 

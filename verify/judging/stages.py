@@ -44,10 +44,10 @@ class Outcome:
 
 
 class Stages:
-    """The search. ``constants`` says which constants a change alters if it alters nothing else."""
+    """The search. ``unproved`` says what a change does of which no difference is no proof."""
 
-    def __init__(self, programs: Programs, constants: Mapping[Key, str] | None = None) -> None:
-        self._constants = constants or {}
+    def __init__(self, programs: Programs, unproved: Mapping[Key, str] | None = None) -> None:
+        self._unproved = unproved or {}
         self._programs = programs
         self._outcome = Outcome(runs=programs.runs)
         #: What was kept so far, what nothing was said of so far, and what got past a bad end.
@@ -304,8 +304,8 @@ class Stages:
 
         ``compared``: after so many steps there was nothing to compare with.
         """
-        constants = self._constants.get(group.key, "")
-        verdict, why = verdict_of(group, before, tried, result, compared, constants, self._programs.place)
+        unproved = self._unproved.get(group.key, "")
+        verdict, why = verdict_of(group, before, tried, result, compared, unproved, self._programs.place)
         self._settle(group, verdict, why)
 
     def _settle(self, group: Mended, verdict: Verdict, why: str, alone: str = "") -> None:

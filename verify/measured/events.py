@@ -18,6 +18,7 @@ from verify.measured.records import (
     Output,
     Rates,
     Record,
+    Returned,
     State,
     Step,
     Tensors,
@@ -131,6 +132,10 @@ class Reading:
         self.record.outputs.append(
             Output(*place, _values(event), steps, form, event.get("graphs", ""), event.get("module", ""))
         )
+
+    def returned(self, event: dict[str, Any]) -> None:
+        path, name = event["name"]
+        self.record.returned.append(Returned(path, name, event["call"], _values(event), tuple(event["form"])))
 
     def forwards(self, event: dict[str, Any]) -> None:
         self.record.forwards = [Forwards(_site(f["site"]), f["calls"], f["used"], f["peak"]) for f in event["sites"]]

@@ -30,8 +30,12 @@ The events and their fields:
 * ``output``: site, line (of the lines that call modules, for each class and mode, in order of first call), call, module
   (its class), digest, count, sums: what a module returned that no other module called, until backwards have used what
   that line returns; digest is empty where it was too large
+* ``returned``: name ([path, full name]), call, form, digest, count, sums: what a function of which that is asked
+  returned; of its first calls
 * ``precision``: type (float16 or bfloat16) in which modules compute, whatever their parameters are
-* ``printed``: stream (stdout or stderr), text (a line that has digits; null: from here on lines were left out)
+* ``printed``: stream (stdout, stderr, ``descriptor 1`` and ``2``; ``words`` for lines of standard output without
+  digits, ``commands`` for programs that are started), text (a line that has digits; null: from here on lines were left
+  out)
 * ``file``: path (below the root, else its name), kind (``tensors``: names, digest, count, sums, numbers {name: hex},
   kinds {name: type of a number that is no float}, texts {name: text}, a ``torch.save``, a ``pickle.dump`` or an array;
   ``text``: lines; ``bytes``: digest), in order of writing
@@ -171,6 +175,16 @@ class Written(NamedTuple):
     lines: tuple[str, ...]
     texts: Mapping[str, str] = {}
     kinds: Mapping[str, str] = {}
+
+
+class Returned(NamedTuple):
+    """What the ``call``-th call of the function ``name`` of ``path`` returned, and what that is made of (``form``)."""
+
+    path: str
+    name: str
+    call: int
+    values: Values
+    form: tuple[str, ...]
 
 
 #: What schedulers change, by group: {lr: 0.1, ...}.
@@ -323,6 +337,7 @@ class Record:
     loaded: tuple[str, ...] = ()
     forwards: list[Forwards] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)
+    returned: list[Returned] = field(default_factory=list)
     #: Which optimizers made steps, by the order in which they were made.
     trained: set[int] = field(default_factory=set)
     precision: str = ""

@@ -22,6 +22,7 @@ from .guarding import compiling, dynamo, hooks
 from .guarding.guard import Clock, Part
 from .lines import errors, knobs
 from .lines.reach import Reach
+from .lines.returned import Returned
 from .lines.sites import Tree, key
 from .process.exits import Exits, flush, last_error, with_worker
 from .process.identity import about, frames_of, outward, role, version
@@ -56,8 +57,9 @@ class Session:
         self._recorder = Recorder(config["records"], eager, own, self._about, hold=config.get("hold", True))
         seeds = config.get("seed"), config.get("replay")
         self._seeds = Seeds(*seeds, self._tree, self._write, lambda: self._recorder.process())
-        lines = [config.get(name) or [] for name in ("also", "parts")]
-        self._reach = Reach(config.get("watch") or [], self._tree, self._write, *lines)
+        also, parts = config.get("also") or [], config.get("parts") or []
+        returned = Returned(config.get("returning") or [], self._tree, self._returned)
+        self._reach = Reach(config.get("watch") or [], self._tree, self._write, also, parts, returned)
         self._drive = Drive(config, self._tree, self._write)
         self._observer = Observer(
             self._write,
@@ -305,6 +307,10 @@ class Session:
             self._readings.came_back(number, site, call, values, known)
         finally:
             self._backwards.running -= 1
+
+    def _returned(self, name: list[str], call: int, value: Any) -> None:
+        if self._torch_seen and not self._driving and not self._ended and self._config.get("params", True):
+            self._readings.gave(name, call, value)
 
     def _silenced(self) -> Callable[..., list[Any]]:
         """In a forked process that tries something: nothing is written any more; what watches lines anew."""

@@ -85,6 +85,8 @@ class Runner:
         #: Not any more once a program was killed and what the probe held back was lost.
         self._hold = True
         self.instead = Instead()
+        #: Functions, by path below the root and full name, of which the returned values are recorded.
+        self.returning: Sequence[tuple[str, str]] = ()
         self._places: tuple[str, ...] | None = None
         self._sources: dict[tuple[str, ...], list[SourceFile]] = {}
         self.secrets = Secrets((os.environ, settings.environment))
@@ -231,6 +233,7 @@ class Runner:
             "hold": self._hold,
             "shapes": settings.shapes,
             "also": [list(line) for line in sorted(also)],
+            "returning": [list(each) for each in self.returning],
             **(more or {}),
         }
         config = shared / "config.json"

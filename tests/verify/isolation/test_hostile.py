@@ -273,3 +273,25 @@ print(resource.prlimit(os.getpid(), resource.RLIMIT_NOFILE), os.getpriority(os.P
     assert not [line for line in others if line.endswith("done")], execution
     assert own == "(100, 100) 3", execution
     assert before == (resource.getrlimit(resource.RLIMIT_CPU), os.getpriority(os.PRIO_PROCESS, 0))
+
+
+@pytest.mark.parametrize("kind", CLOSED)
+def test_nobody_goes_before_whoever_ends_it(opened: Callable[[str], Place], kind: str) -> None:
+    """A program in real time, or with a better priority, would leave its watcher no time."""
+    execution = opened(kind).run(
+        LIBC
+        + """
+for policy in (os.SCHED_FIFO, os.SCHED_RR):
+    tried("real time", lambda: os.sched_setscheduler(0, policy, os.sched_param(50)))
+tried("priority", lambda: os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0) - 5))
+os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+os.sched_setaffinity(0, os.sched_getaffinity(0))
+print("end")
+"""
+    )
+    assert execution.output.splitlines() == [
+        "real time Operation not permitted",
+        "real time Operation not permitted",
+        "priority Permission denied",
+        "end",
+    ], execution

@@ -37,8 +37,9 @@ _PR_SET_NO_NEW_PRIVS = 38
 _CAP_SYS_ADMIN = 21
 _CAP_LAST = 63
 # What a script may need to treat files and processes as its own when it runs as root. The others reach past the
-# sandbox: mounting, device nodes, kernel modules, raw input and output, immutable files, limits.
-_CAPS_KEPT = {0, 1, 2, 3, 4, 5, 6, 7, 10, 13, 14, 15, 18, 19, 23}
+# sandbox: mounting, device nodes, kernel modules, raw input and output, immutable files, limits, and priorities: what
+# runs in real time goes before whoever is to end it.
+_CAPS_KEPT = {0, 1, 2, 3, 4, 5, 6, 7, 10, 13, 14, 15, 18, 19}
 
 #: The number of keyctl by machine (asm/unistd.h).
 _KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280}

@@ -17,6 +17,7 @@ from ..guarding import compiling, hooks
 from ..guarding.guard import Write
 from .parts import Parts, Watch
 from .places import lines_of
+from .returned import Returned, returns
 from .sites import Tree
 
 
@@ -24,7 +25,7 @@ class Reach:
     """Watches ``groups`` of lines, [path relative to the tree, number]; of a group, the first that runs is enough.
 
     Writes ``reached`` events, and notes. The lines ``also`` are told of too, and nobody waits for them. ``parts`` of
-    lines (see parts.py) are waited for where lines are.
+    lines (see parts.py) are waited for where lines are, and the values of functions ``returned`` by the way.
     """
 
     def __init__(
@@ -34,8 +35,10 @@ class Reach:
         write: Write,
         also: Iterable[list[Any]] = (),
         parts: Iterable[list[Any]] = (),
+        returned: Returned | None = None,
     ) -> None:
         self.parts = Parts(parts, tree, write)
+        self.returned = returned or Returned((), tree, lambda *_: None)
         self._waits = bool(groups)
         #: Whether a line of a group has run.
         self.begun = False
@@ -60,7 +63,7 @@ class Reach:
 
     def install(self) -> None:
         """Start watching."""
-        if not self._missing and not self.parts.waiting:
+        if not self.watching:
             return
         monitoring = getattr(sys, "monitoring", None)
         # Instructions are followed in one way by all versions.
@@ -113,8 +116,13 @@ class Reach:
             if not self._missing[path]:
                 del self._missing[path]
         self._write({"event": "reached", "path": path, "line": line})
-        if not self._missing and not self.parts.waiting:
+        if not self.watching:
             self.remove()
+
+    @property
+    def watching(self) -> bool:
+        """Whether anything is still to be seen."""
+        return bool(self._missing) or self.parts.waiting or self.returned.waiting
 
     def _count(self) -> None:
         missing: dict[str, set[int]] = {}
@@ -153,6 +161,7 @@ class _Monitoring:
         self._tool = tool
         monitoring.register_callback(tool, monitoring.events.PY_START, self._start)
         monitoring.register_callback(tool, monitoring.events.LINE, self._line)
+        monitoring.register_callback(tool, monitoring.events.PY_RETURN, self._return)
         monitoring.set_events(tool, monitoring.events.PY_START)
 
     def remove(self) -> None:
@@ -163,11 +172,23 @@ class _Monitoring:
         monitoring.set_events(tool, monitoring.events.NO_EVENTS)
         monitoring.register_callback(tool, monitoring.events.PY_START, None)
         monitoring.register_callback(tool, monitoring.events.LINE, None)
+        monitoring.register_callback(tool, monitoring.events.PY_RETURN, None)
         monitoring.free_tool_id(tool)
 
     def _start(self, code: CodeType, offset: int) -> Any:
-        if self._tool is not None and self._reach.wanted(code) is not None:
-            self._monitoring.set_local_events(self._tool, code, self._monitoring.events.LINE)
+        if self._tool is not None:
+            events = self._monitoring.events
+            wanted = events.LINE if self._reach.wanted(code) is not None else 0
+            wanted |= events.PY_RETURN if self._reach.returned.wants(code) else 0
+            if wanted:
+                self._monitoring.set_local_events(self._tool, code, wanted)
+        return self._monitoring.DISABLE
+
+    def _return(self, code: CodeType, offset: int, value: Any) -> Any:
+        if self._reach.returned.told(code, value):
+            return None
+        if not self._reach.watching:
+            self._reach.remove()
         return self._monitoring.DISABLE
 
     def _line(self, code: CodeType, line: int) -> Any:
@@ -257,8 +278,29 @@ class _Tracing:
             return None
         plan = self._reach.parts.plan(code)
         if plan is not None:
-            return self._within(self._reach.parts.watch(plan, frame), frame)
-        return self._line if wanted else None
+            local: Any = self._within(self._reach.parts.watch(plan, frame), frame)
+        else:
+            local = self._line if wanted else None
+        return self._until_return(local, frame) if self._reach.returned.wants(code) else local
+
+    def _until_return(self, inner: Any, frame: FrameType) -> Callable[..., Any]:
+        """The trace function of a frame of which the returned value is wanted; ``inner`` is what it has else."""
+
+        def local(frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
+            nonlocal inner
+            if inner is not None:
+                inner = inner(frame, event, argument)
+            if inner is None:
+                frame.f_trace_lines = frame.f_trace_opcodes = False
+            if event == "return" and self._on and returns(frame):
+                self._reach.returned.told(frame.f_code, argument)
+                if not self._reach.watching:
+                    self._reach.remove()
+            return local
+
+        if inner is None:
+            frame.f_trace_lines = False
+        return local
 
     def _within(self, watch: Watch, frame: FrameType) -> Callable[..., Any]:
         """The trace function of a frame whose single instructions are watched."""

@@ -29,12 +29,16 @@ _TEXTS = (".csv", ".tsv", ".json", ".jsonl", ".txt", ".log", ".yaml", ".yml", ".
 _ARRAYS = (".npy", ".npz")
 _MOST_FILES = 200
 _MOST_TEXT = 1 << 18
+_LONGEST = 2000
 _MOST_BYTES = 1 << 26
 _MOST_THINGS = 5000
 _DEEPEST = 10
 #: How long to look for files that nobody was seen to open.
 _SECONDS = 1.0
-_HEARD = EVENTS | {"open"}
+#: Programs that are started, and which argument has their words.
+_STARTED = {"os.system": 0, "subprocess.Popen": 1, "os.posix_spawn": 1, "os.exec": 1, "os.spawn": 2}
+_HEARD = EVENTS | _STARTED.keys() | {"open"}
+_MOST_STARTED = 100
 _NOT_HIS = ("/dev/", "/proc/", "/sys/")
 
 
@@ -97,6 +101,7 @@ class Files:
         self._saved: set[str] = set()
         self._reader: Parameters | None = None
         self._folders = Folders(root, self._own)
+        self._started = 0
 
     def install(self) -> None:
         """Call at the start of the process."""
@@ -132,6 +137,10 @@ class Files:
         if event not in _HEARD or not self._on:
             return
         try:
+            if event in _STARTED:
+                if os.getpid() == self._pid:
+                    self._starts(arguments[_STARTED[event]])
+                return
             if event != "open":
                 if os.getpid() == self._pid:
                     self._folders.heard(event, arguments)
@@ -143,6 +152,14 @@ class Files:
         except Exception:
             # What fails here would fail in the script.
             self._on = False
+
+    def _starts(self, words: Any) -> None:
+        """A program is started with these ``words``, one or many."""
+        self._started += 1
+        if self._started <= _MOST_STARTED:
+            listed = words if isinstance(words, (list, tuple)) else [words]
+            text = " ".join([os.fsdecode(word) for word in listed])
+            self._write({"event": "printed", "stream": "commands", "text": text[:_LONGEST]})
 
     def _note(self, path: str) -> None:
         path = os.path.abspath(path)

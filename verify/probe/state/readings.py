@@ -135,6 +135,11 @@ class Readings:
         with self._part("outputs"):
             self._tell(self._state.came_back(number, site, call, values, known))
 
+    def gave(self, name: list[str], call: int, value: Any) -> None:
+        """Write what the function ``name`` (its path and full name) returned."""
+        with self._part("what functions return"):
+            self._tell(self._state.gave(name, call, value))
+
     def _tell(self, event: dict[str, Any] | None) -> None:
         if event is not None:
             self._write(event)
@@ -147,7 +152,9 @@ class Readings:
             with self._part("what is left at the end"):
                 self._write(self._state.event())
             with self._part("what variables hold at the end"):
-                self._write(held(self._tree, frames, self._parameters))
+                event = held(self._tree, frames, self._parameters)
+                event["numbers"].update(self._state.frozen())
+                self._write(event)
         if self.index:
             with self._part("the census"):
                 self._write(self.growth.census(frames))
@@ -187,6 +194,8 @@ def held(tree: Tree, frames: list[FrameType], reader: Parameters) -> dict[str, A
                     texts[f"list({name})"] = keys
         elif tensor.layout is torch.strided and not tensor.is_meta and tensor.device.type != "meta":
             count = tensor.numel()
+            if count != 1:
+                texts[f"the type of {name}"] = f"{tensor.dtype}, {tuple(tensor.shape)}"
             if count == 1 and not tensor.is_complex():
                 numbers[name] = float(tensor.detach().item()).hex()
             elif count <= _MOST_ELEMENTS and total + count <= _MOST_IN_ALL:

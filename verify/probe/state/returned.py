@@ -1,4 +1,4 @@
-"""What a function did that was called by itself: what it returned and left behind, with the gradients behind that."""
+"""What functions returned; of one that was called by itself also what it left behind, and the gradients behind that."""
 
 from __future__ import annotations
 
@@ -141,6 +141,17 @@ def after(result: Any, given: Any, known: tuple[Any, ...], reader: Parameters) -
     tensors = [*back.tensors, *rest.tensors, *(gradients(back.outputs) or ()), *numbers]
     fields = {"told": told, "form": back.form + rest.form, "graphs": "".join(back.graphs)}
     return {**fields, **reader.read(tensors)}
+
+
+def gave(value: Any, reader: Parameters) -> dict[str, Any] | None:
+    """The fields of the event for a value that the program goes on with; None where there is too much to read."""
+    import torch
+
+    parts = Parts(value)
+    if parts.size > _MOST_ELEMENTS:
+        return None
+    numbers = [torch.tensor(number, dtype=torch.float64) for number in parts.numbers]
+    return {"form": parts.form, **reader.read([*parts.tensors, *numbers])}
 
 
 def gradients(outputs: list[Any]) -> list[Any] | None:

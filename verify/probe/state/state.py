@@ -97,6 +97,15 @@ class State:
         self._rates[index] = found
         return found
 
+    def frozen(self) -> dict[str, str]:
+        """How many parameters of each optimizer get no gradients, as the field of an event."""
+        return {
+            f"frozen parameters of {type(optimizer).__name__} {number}": float(
+                sum([not tensor.requires_grad for tensor in parameters(optimizer)])
+            ).hex()
+            for number, optimizer in self._optimizers.living()
+        }
+
     # Modules.
 
     def note(self, module: Any) -> None:
@@ -205,6 +214,11 @@ class State:
         found = returned.after(result, tuple(given), known, self._reader)
         about = {"event": "output", "site": site, "line": _DRIVEN + number, "call": call}
         return None if found is None else {**about, **found}
+
+    def gave(self, name: list[str], call: int, value: Any) -> dict[str, Any] | None:
+        """The event for what a function of the program returned; None where there is too much to read."""
+        found = returned.gave(value, self._reader)
+        return None if found is None else {"event": "returned", "name": name, "call": call, **found}
 
     def _note_precision(self, output: Any) -> None:
         """Tell once that modules compute in half precision, which rounds more than any parameter shows."""
