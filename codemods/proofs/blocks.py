@@ -16,8 +16,15 @@ from codemods.graph.model.nodes import Frame, Node, Place, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Accumulation, Forward, Mark, Ran, Step, Trace
 from codemods.proofs.marks import writes_parameters
-from codemods.proofs.syntax import COMPREHENSIONS, FUNCTIONS, LEAVING, LOOPS
+from codemods.proofs.syntax import COMPREHENSIONS, FUNCTIONS, LEAVING, LOOPS, method
 from codemods.source.walking import walk
+from codemods.terms.words import words
+
+_CHANGING = words("append appendleft extend extendleft insert remove clear update add discard sort reverse rotate")
+"""Methods of containers that change them, and are called for that alone."""
+
+_TAKING = words("pop popleft popitem setdefault")
+"""Methods of containers that change them and give something."""
 
 _Node = TypeVar("_Node", bound=ast.AST)
 Turns = tuple[tuple[ast.AST, int], ...]
@@ -214,6 +221,20 @@ def bound(statements: Iterable[ast.stmt]) -> set[str]:
                 while isinstance(target, ast.Subscript):
                     target = target.value
                 found.add(ast.unparse(target))
+    return found
+
+
+def altered(trace: Trace, file: ParsedFile, statements: Iterable[ast.stmt]) -> set[str]:
+    """What methods change where it is, as text: ``names.append(x)``, ``x.mul_(2)``, ``last = names.pop()``; not what
+    functions do that a run entered, or those of modules."""
+    entered = {frame.call.node for frame in trace.frames if frame.call is not None}
+    found: set[str] = set()
+    for call in (node for statement in statements for node in walk(statement) if isinstance(node, ast.Call)):
+        name = method(call)
+        alone = isinstance(file.parent(call), ast.Expr) and (name in _CHANGING or name[-1:] == "_")
+        if (alone or name in _TAKING) and not file.named(call.func) and call not in entered:
+            assert isinstance(call.func, ast.Attribute)
+            found.add(ast.unparse(call.func.value))
     return found
 
 

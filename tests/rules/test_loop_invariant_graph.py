@@ -559,3 +559,53 @@ def test_a_copy_of_parameters_is_detached(tmp_path: Path, begin: str, after: str
 )
 def test_a_copy_without_a_way_back_is_left_alone(tmp_path: Path, begin: str, each: str) -> None:
     assert not found(tmp_path, RULE, START, ANCHORED.format(begin=begin, each=each))
+
+
+BUILT = """
+kept = list(net.parameters())
+scale, other, weights = torch.ones(1), torch.ones(1), {"norm": 1.0}
+alias, factor = scale, 2.0
+
+def norms():
+    return factor * sum(p.norm() for p in net.parameters())
+
+"""
+USED = """
+for step in range(9):
+    loss = net(x).pow(2).mean() + 0.1 * penalty
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    {each}
+"""
+OF_LIST = "sum(p.norm() for p in kept)"
+OF_TENSOR = "scale * sum(p.norm() for p in net.parameters())"
+OF_DICT = "weights['norm'] * sum(p.norm() for p in net.parameters())"
+
+
+@pytest.mark.parametrize(
+    ("penalty", "between", "each", "moves"),
+    [
+        (OF_LIST, "", "", True),
+        (OF_LIST, "other.mul_(3)", "print(loss.item())", True),
+        (OF_LIST, "kept.append(torch.ones(1))", "", False),
+        (OF_LIST, "", "kept.append(torch.ones(1))", False),
+        (OF_LIST, "last = kept.pop()", "", False),
+        (OF_TENSOR, "", "", True),
+        (OF_TENSOR, "scale.mul_(3)", "", False),
+        (OF_TENSOR, "alias.mul_(3)", "", False),
+        (OF_TENSOR, "alias.data.mul_(3)", "", False),
+        (OF_DICT, "weights.update(norm=3.0)", "", False),
+        (OF_DICT, "", "weights['norm'] *= 0.5", False),
+        ("norms()", "", "", True),
+        ("norms()", "factor = 3.0", "", False),
+        ("norms()", "", "factor = 0.5 * factor", False),
+    ],
+)
+def test_what_is_changed_behind_it_would_be_read_as_it_is_then(
+    tmp_path: Path, penalty: str, between: str, each: str, moves: bool
+) -> None:
+    [finding] = found(
+        tmp_path, RULE, START, BUILT, f"penalty = {penalty}\n{between}\n", USED.format(each=each or "pass")
+    )
+    assert finding.promise is (Promise.REPAIR if moves else Promise.ADVICE)

@@ -603,3 +603,27 @@ def test_after_the_swap_both_gradients_are_those_before_any_step() -> None:
         nets = (names["gen"], names["dis"])
         learned.append([p.detach().clone() for net in nets for p in net.parameters()])  # type: ignore[attr-defined]
     assert all(torch.equal(a, b) for a, b in zip(*learned, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("between", "promise"),
+    [("", Promise.REPAIR), ("seen.append(3)", Promise.REPAIR), ("weights.append(zeros)", Promise.ADVICE)],
+)
+def test_a_loss_is_not_built_behind_what_changes_a_list_that_it_reads(
+    tmp_path: Path, between: str, promise: Promise
+) -> None:
+    program = f"""
+weights, seen = [ones], []
+for step in range(9):
+    fake = G(torch.randn(16, 4))
+    d_loss = bce(D(fake.detach()), zeros)
+    g_loss = bce(D(fake), ones) * len(weights)
+    {between or "pass"}
+    d_loss.backward()
+    opt_d.step()
+    opt_d.zero_grad()
+    opt_g.zero_grad()
+    g_loss.backward()
+    opt_g.step()
+"""
+    assert [f.promise for f in found(tmp_path, RULE, GAN, program)] == [promise]

@@ -8,11 +8,13 @@ from functools import cached_property
 from codemods.graph.model.facts.layers import REPEATABLE_MODULES
 from codemods.graph.model.facts.operations import RANDOM_CALLS
 from codemods.graph.model.kinds import NodeKind
-from codemods.graph.model.nodes import Node, Place, Walk
+from codemods.graph.model.nodes import Node, Place, Value, Walk
 from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Trace
-from codemods.proofs.blocks import bound, read, suites_around
-from codemods.proofs.syntax import FUNCTIONS, called, names, scope
+from codemods.graph.model.values import Mapping, Sequence, Tensor, options_of
+from codemods.proofs.bindings import held
+from codemods.proofs.blocks import altered, bound, read, suites_around
+from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, called, names, scope
 from codemods.source import walking
 from codemods.terms.spans import Span
 
@@ -52,7 +54,11 @@ class Move:
         loop = loops[-1][0]
         assert isinstance(loop, (ast.For, ast.While))
         statements = sorted({p.statement for p, _ in places if p.statement is not None}, key=lambda s: s.lineno)
-        if not self._movable(file, loop, statements) or self._draws(places) or not self._used_in(loop, everything):
+        if (
+            not self._movable(file, loop, statements, places)
+            or self._draws(places)
+            or not self._used_in(loop, everything)
+        ):
             return None, []
         if self._again_in(loop, statements, places):
             return None, []
@@ -110,7 +116,9 @@ class Move:
                 return file.span(loop), [file.span(statement)]
         return file.span(method), [file.span(statement)]
 
-    def _movable(self, file: ParsedFile, loop: ast.For | ast.While, statements: list[ast.stmt]) -> bool:
+    def _movable(
+        self, file: ParsedFile, loop: ast.For | ast.While, statements: list[ast.stmt], places: list[tuple[Place, Node]]
+    ) -> bool:
         around = list(suites_around(file, loop))
         home = next(suites_around(file, statements[0]))[0]
         match = next(((suite, index) for suite, index in around if suite is home), None)
@@ -124,16 +132,20 @@ class Move:
         if any(not isinstance(s, (ast.Assign, ast.AnnAssign)) for s in statements):
             self.why = "it is more than an assignment"
             return False
-        made, needed = bound(statements), read(statements)
+        made, needed = bound(statements), read(statements) | self._free(places)
         outer = suite[index]
         assert isinstance(outer, (ast.For, ast.While, ast.With, ast.If, ast.Try)) or outer is loop
-        changed = bound([outer])
+        changed = bound([outer]) | altered(self.trace, file, [outer])
         if made & changed or needed & changed:
             self.why = f"{', '.join(sorted((made | needed) & changed))} is bound in the loop"
             return False
+        if self._changed_since(needed, statements):
+            self.why = "what it is computed from is changed in place"
+            return False
         first = suite.index(statements[0])
         others = [s for s in suite[first:index] if s not in statements]
-        if made & read(others) or needed & bound(others) or made & bound(others):
+        given = bound(others) | altered(self.trace, file, others)
+        if made & read(others) or needed & given or made & given:
             self.why = "a statement in between uses it"
             return False
         inside = {id(n) for s in (*statements, outer) for n in walking.walk(s)}
@@ -142,6 +154,36 @@ class Move:
                 self.why = "its result is used outside of the loop too"
                 return False
         return True
+
+    def _free(self, places: list[tuple[Place, Node]]) -> set[str]:
+        """The names from outside that the functions read which the statements enter."""
+        entered = {p.frame.definition for _, node in places for p in node.place.chain()}
+        entered -= {p.frame.definition for p in self.walk.place.chain()}
+        found: set[str] = set()
+        for definition in entered:
+            if isinstance(definition, DEFINITIONS):
+                own = {n.arg for n in walking.walk(definition) if isinstance(n, ast.arg)} | names(definition, ast.Store)
+                found |= {name for name in read([definition]) if name.partition(".")[0] not in own}
+        return found
+
+    def _changed_since(self, needed: set[str], statements: list[ast.stmt]) -> bool:
+        """Whether a container or a tensor of data that is read under one of these names is changed in place later."""
+        since, trace = self.at.clock if self.at is not None else 0, self.trace
+        found = [v for name in needed for v in held(name, self.walk.place.frame, self.walk.cells) or ()]
+        values = [option for value in found for option in options_of(value)]
+
+        def later(place: Place) -> bool:
+            return place.clock >= since and place.statement not in statements
+
+        containers = {v.oid for v in values if isinstance(v, (Sequence, Mapping))}
+        changed = {getattr(s.container, "oid", 0) for s in trace.storings if later(s.place)}
+        changed |= {oid for oid, clock in trace.emptied if clock >= since}
+        changed |= {oid for oid, moments in trace.puts.items() if moments[-1] >= since}
+        # parameters change in every step: that is why it is computed anew
+        data = {one for v in values if isinstance(v, Tensor) and v.node is None for one in _memory(v)}
+        altered = (a.value for a in trace.alterations if later(a.place))
+        written = {one for value in altered if isinstance(value, Tensor) for one in _memory(value)}
+        return not containers.isdisjoint(changed) or not data.isdisjoint(written)
 
     def _draws(self, places: list[tuple[Place, Node]]) -> bool:
         """Whether random numbers are drawn or statistics kept where the graph is built."""
@@ -223,6 +265,11 @@ class Move:
                     self.why = "what is computed from it stands outside of the loop"
                     return False
         return True
+
+
+def _memory(tensor: Tensor) -> set[Value]:
+    """A tensor, and those whose memory it may share."""
+    return {tensor, *tensor.bases, *(alias.given for alias in tensor.aliases)}
 
 
 def _within(file: ParsedFile, node: ast.AST, loop: ast.For | ast.While) -> bool:

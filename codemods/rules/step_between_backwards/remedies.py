@@ -11,7 +11,7 @@ from codemods.graph.model.kinds import NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Step, Trace
-from codemods.proofs.blocks import bound, deeds, leaves_of, leaves_suite, looks_only, read
+from codemods.proofs.blocks import altered, bound, deeds, leaves_of, leaves_suite, looks_only, read
 from codemods.proofs.early_changes import Group
 from codemods.proofs.marks import changes_gradients, clearings, clears, hooked, sees_each_backward
 from codemods.proofs.reach import spread
@@ -236,7 +236,8 @@ class Remedy:
             done = self.done[k]
             if not isinstance(statement, (ast.Assign, ast.AugAssign)) or done.walks or done.steps or done.marks:
                 return None
-        if bound(mine) & (bound(others) | read(others)) or bound(others) & read(mine):
+        given = bound(others) | altered(self.trace, self.file, others)
+        if bound(mine) & (given | read(others)) or given & read(mine):
             return None
         if self._disturbing(moved) and self._disturbing(passed):
             return None
