@@ -85,6 +85,8 @@ class Libraries:
             self.torch.begin_base(args, at)
             return NONE
         self._notice(path, head, last, args, at)
+        if head in _OF_TENSORS and last not in TAKES_NUMBERS:
+            args = self._where_it_ran(args)
         if path.startswith("torch.") and _answered_by_objects(self.run.flat(Tuple(tuple(args.all())))):
             # it may keep or give anything
             self.run.escape_all(args.all(), Escape.CALLED_LATER)
@@ -94,6 +96,15 @@ class Libraries:
             if found is not None:
                 return found
         return self._unlisted_call(path, args, at)
+
+    def _where_it_ran(self, args: Arguments) -> Arguments:
+        """The arguments of a function that takes a tensor first, as they are where that has not raised."""
+        positional, keywords = list(args.positional), dict(args.keywords)
+        if positional:
+            positional[0] = self.run.only_tensors(positional[0])
+        elif "input" in keywords:
+            keywords["input"] = self.run.only_tensors(keywords["input"])
+        return replace(args, positional=positional, keywords=keywords)
 
     def _notice(self, path: str, head: str, last: str, args: Arguments, at: ast.AST) -> None:
         """Record what a call does beside what it gives."""

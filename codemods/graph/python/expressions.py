@@ -248,6 +248,7 @@ class Expressions(Comprehensions):
             receiver = self.evaluate(function.value)
             if receiver.__class__ in _MAYBE_PLAIN:
                 self.run.wants_tensor(receiver, function.attr, function)
+                receiver = self.run.only_tensors(receiver, function.attr)
             args = self._arguments(e)
             self.note_old_call(e, receiver, function.attr)
             self._note_callee(e, self._callee(receiver, function.attr))

@@ -228,6 +228,17 @@ class Recording(Holding):
         if not _asked_before(self.frame.file, at):
             self._misused(name, len(plain) == len(options), at)
 
+    @staticmethod
+    def only_tensors(value: Value, name: str = "") -> Value:
+        """``value`` as what takes tensors only finds it, or what asks it for ``name``: there a number or None raises,
+        and what follows has seen a tensor."""
+        if not isinstance(value, Join) or name in _OF_NUMBERS:
+            return value
+        left = tuple(o for o in value.options if not _plain(o))
+        if len(left) == len(value.options) or not any(isinstance(o, Tensor) for o in left):
+            return value
+        return left[0] if len(left) == 1 else Join(left)
+
     def wants_graph(self, value: Value, name: str, at: ast.AST) -> None:
         """Record that ``name`` takes a gradient of a value, if that is or may be a tensor that has no graph."""
         options = self.options(value)

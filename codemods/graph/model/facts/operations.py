@@ -80,9 +80,15 @@ HANDING_ON = words("Tensor FloatTensor DoubleTensor HalfTensor new")
 make fresh tensors, as ``torch.tensor`` and ``new_tensor`` do of anything (ran)."""
 
 TAKES_NUMBERS = FACTORIES | words(
-    "as_tensor asarray is_tensor save pow float_power xlogy result_type can_cast scalar_tensor set_grad_enabled"
+    "as_tensor asarray is_tensor save pow float_power xlogy result_type can_cast scalar_tensor set_grad_enabled "
+    "add addmm sub subtract mul multiply div divide true_divide floor_divide remainder isin sym_sum polygamma zeta "
+    "xlog1py bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift chebyshev_polynomial_t "
+    "chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w hermite_polynomial_h hermite_polynomial_he "
+    "laguerre_polynomial_l legendre_polynomial_p shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u "
+    "shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w bartlett_window blackman_window hamming_window "
+    "kaiser_window fftfreq rfftfreq sparse_coo_tensor"
 )
-"""Functions that a number may be given where most others want a tensor."""
+"""Functions that a number may be given where most others want a tensor (all were called with one: ran)."""
 
 DRAWN_OF = words("normal poisson cartesian_prod combinations")
 """Functions among the factories whose result is part of the graph of the tensors that they are given (ran)."""
