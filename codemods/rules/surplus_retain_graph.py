@@ -188,8 +188,6 @@ class _Judge:
             return Shows.ADVICE, "the loss comes from code that cannot be seen"
         if any(later > index for later in self.blind):
             return Shows.ADVICE, "a later backward uses a graph that cannot be seen"
-        if any(u.kind is UnseenKind.LOST for u in self.sources[index].values()):
-            return Shows.ADVICE, "part of its graph cannot be seen"
         if self.hooked:
             return Shows.ADVICE, "hooks of modules may keep activations"
         shows, doubt = self._doubts(walk, graph, index)

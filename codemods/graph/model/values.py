@@ -360,6 +360,18 @@ def options_of(value: Value) -> tuple[Value, ...]:
     return value.options if isinstance(value, Join) else (value,)
 
 
+def scalar(value: Value) -> bool:
+    """Whether it is a number or a tensor proven to have one element."""
+    if isinstance(value, Const):
+        return isinstance(value.value, (int, float, complex)) or value.value is None
+    if isinstance(value, Plain):
+        return value.kind is not PlainKind.ARRAY
+    if isinstance(value, Join):
+        return all(map(scalar, value.options))
+    one = isinstance(value, Tensor) and value.scalar
+    return one or (isinstance(value, (Tensor, Unknown)) and value.node is not None and value.node.scalar)
+
+
 def nodes_of(value: Value) -> list[Node]:
     """The nodes of the tensors that a value may be."""
     return [o.node for o in options_of(value) if isinstance(o, (Tensor, Unknown)) and o.node is not None]

@@ -34,6 +34,7 @@ from codemods.graph.model.values import (
     Tuple,
     Unknown,
     options_of,
+    scalar,
 )
 from codemods.graph.run.interpreter import Interpreter
 
@@ -274,17 +275,7 @@ class Core:
 
     def is_scalar(self, value: Value) -> bool:
         """Whether it is a number or a tensor proven to have one element."""
-        if isinstance(value, Const):
-            return isinstance(value.value, (int, float, complex)) or value.value is None
-        if isinstance(value, Plain):
-            return value.kind is not PlainKind.ARRAY
-        if isinstance(value, Tensor):
-            return value.scalar or bool(value.node is not None and value.node.scalar)
-        if isinstance(value, Unknown):
-            return value.node is not None and value.node.scalar
-        if isinstance(value, Join):
-            return all(self.is_scalar(option) for option in value.options)
-        return False
+        return scalar(value)
 
     def is_dimensionless(self, value: Value) -> bool:
         """Whether it is a number or an attached tensor proven to have no dimension."""

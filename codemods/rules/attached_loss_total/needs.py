@@ -17,7 +17,7 @@ from codemods.graph.model.kinds import CarrierKind, NodeKind, PlainKind, UseKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Use, Value, all_descendants
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Storing, Trace
-from codemods.graph.model.values import Const, Join, Library, Plain, Tensor, Unknown, nodes_of
+from codemods.graph.model.values import Const, Join, Library, Plain, Tensor, Unknown, nodes_of, scalar
 from codemods.proofs.earlier import Earlier, Keeping
 from codemods.proofs.observations import Shows
 from codemods.proofs.reach import through_phi
@@ -387,16 +387,6 @@ def _names(code: ast.AST) -> Iterator[str]:
 
 def _definitions(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     return [node for node in walking.walk(tree) if isinstance(node, DEFINITIONS)]
-
-
-def scalar(value: Value) -> bool:
-    if isinstance(value, Join):
-        return all(scalar(o) for o in value.options)
-    if isinstance(value, Tensor):
-        return value.scalar or bool(value.node is not None and value.node.scalar)
-    if isinstance(value, Unknown):
-        return value.node is not None and value.node.scalar
-    return isinstance(value, (Plain, Const))
 
 
 def scalar_part(node: Node, event: Storing) -> bool:

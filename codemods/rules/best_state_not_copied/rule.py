@@ -76,8 +76,6 @@ class BestStateNotCopied(SiteRule):
     def _uses(self, trace: Trace) -> Iterator[tuple[Taken, Observation]]:
         loads = ((mark, _model(mark)) for mark in trace.marks if mark.kind is Marked.PARAMETERS_LOADED)
         for load, model in (*loads, *_saves(trace)):
-            if not isinstance(load.place.node, ast.Call):
-                continue
             saved = load.kind is Marked.STATE_TAKEN
             states = list(_kept(trace, load, model))
             for taken in states:
