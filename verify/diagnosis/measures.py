@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from verify.diagnosis.evidence import last
@@ -27,9 +27,18 @@ def measured(run: Run) -> Measures:
         meant=taught["meant"],
         learning=taught["learning"],
         idle=tuple(taught["idle"]),
+        starved=tuple(_starved([] if learning is None else learning["optimizers"])),
         seconds=statistics.median(gaps[len(gaps) // 2 :]) if gaps else None,
         saved=None if holdings is None else holdings["saved"],
         nodes=rows[-1][1] + rows[-1][2] if rows else None,
         losses=tuple(loss.value for one in backwards for loss in one.losses[:1] if loss.value is not None),
         first=walked[0].value if walked else None,
     )
+
+
+def _starved(optimizers: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Each parameter that other steps learn from, and those of an optimizer that holds it too never do."""
+    for row in optimizers:
+        for silent in row["silent"] if row["steps"] else ():
+            if silent["reached"]:
+                yield f"{silent['name'] or 'a parameter'} for optimizer {row['index'] + 1} ({row['name']})"

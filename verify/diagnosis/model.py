@@ -88,14 +88,16 @@ class Measures:
     """What a run comes to, for two versions of a program to be set side by side.
 
     Of ``meant`` parameters (those of optimizers; where none steps, those that a backward came to) ``learning`` still
-    got gradients in the second half; ``idle`` are names of the others. ``seconds`` a step; ``saved`` bytes of what the
-    largest graph keeps, ``nodes`` of the last one; None where nothing tells. ``losses`` of all backwards; ``first`` is
-    that of the first one, also where torch refused to walk it.
+    got gradients in the second half; ``idle`` are names of the others. ``starved``: those that a backward comes to, but
+    never for the steps of an optimizer that holds them too, which it names. ``seconds`` a step; ``saved`` bytes of what
+    the largest graph keeps, ``nodes`` of the last one; None where nothing tells. ``losses`` of all backwards; ``first``
+    is that of the first one, also where torch refused to walk it.
     """
 
     meant: int = 0
     learning: int = 0
     idle: tuple[str, ...] = ()
+    starved: tuple[str, ...] = ()
     seconds: float | None = None
     saved: int | None = None
     nodes: int | None = None

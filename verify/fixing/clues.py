@@ -88,6 +88,11 @@ def within_a_step(fault: Fault) -> bool:
     return "both losses" in fault.remedy
 
 
+def apart_in_a_step(fault: Fault) -> bool:
+    """Whether two losses of one step share a graph, and an optimizer steps between their backwards."""
+    return "two losses of one step" in fault.remedy
+
+
 def same_loss(fault: Fault) -> bool:
     """Whether one loss is walked twice."""
     return "if twice is meant" in fault.remedy

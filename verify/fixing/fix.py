@@ -219,7 +219,7 @@ class Fixer:
             why = "it cannot be verified with what went before it"
             proof, trouble = ((), why) if self._unproved else self._compared(search, after, candidate)
         one = self._kept(candidate, proof, trial.files, after, trial.ways)
-        if not trouble:
+        if not trouble and not showing.cut_from(fault, before, after):
             search.kept.append(one)
         elif not self._unproved and (price := showing.price(fault, before, after)):
             gone = "the fault is gone, and the first loss is the same"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from verify.diagnosis.model import Fault
-from verify.fixing.clues import Candidate, at, named, place_of
+from verify.fixing.clues import Candidate, apart_in_a_step, at, named, place_of
 from verify.fixing.states import EACH_STEP, is_target
 from verify.fixing.texts import Text, Texts
 from verify.syntax import bound, covers, names, pairs, read, targets
@@ -69,6 +69,20 @@ def _chain(statement: ast.stmt, block: list[ast.stmt], fault: Fault, file: Text)
             chain.insert(0, each)
             wanted |= names(each)
     return chain
+
+
+@at("consumer")
+def built_twice(fault: Fault, texts: Texts, file: Text, used: ast.stmt) -> Iterator[Candidate]:
+    """Make what two losses of one step are built on once more for the second, where parameters step between them."""
+    made, block = place_of(fault.clue("cause"), texts), file.block(used)
+    if not apart_in_a_step(fault) or made is None or made[0].path != file.path:
+        return
+    here = next((each for each in block if each.lineno == made[1].lineno < used.lineno), None)
+    if isinstance(here, _SIMPLE):
+        title = f"build {file.segment(targets(here)[0])} once more before {file.at(used.lineno)}"
+        meaning = "both losses are learned from, the second by the parameters as the step left them"
+        files = file.moved(_chain(here, block, fault, file), used, before=True, keep=True)
+        yield Candidate(title, meaning, files, "rebuild", fresh=True)
 
 
 @at("freed by")

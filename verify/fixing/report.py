@@ -115,6 +115,7 @@ def _repair(repair: Repair) -> dict[str, Any]:
     measures = {
         **asdict(repair.measures),
         "idle": list(repair.measures.idle),
+        "starved": list(repair.measures.starved),
         "losses": _numbers(repair.measures.losses),
     }
     # The proof says what it is for.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from verify.diagnosis.model import Diagnosis, Fault, Kind, Measures
-from verify.fixing.clues import Candidate, base
+from verify.fixing.clues import Candidate, apart_in_a_step, base
 
 #: Parameters that are named; what the order of a sum makes of a loss.
 _SHOWN = 4
@@ -77,6 +77,8 @@ def price(fault: Fault, before: Diagnosis, after: Diagnosis) -> str:
     """What does not learn with a change that removes ``fault``; empty where nothing is lost, or something else is
     wrong."""
     old, new = before.measures, after.measures
+    if starved := cut_from(fault, before, after):
+        return starved
     came = {one.kind for one in after.faults} - {one.kind for one in before.faults}
     gone = [one.kind for one in after.faults].count(fault.kind) < [one.kind for one in before.faults].count(fault.kind)
     if not gone or came - {Kind.NO_GRADIENT} or after.reason or after.backwards < before.backwards:
@@ -85,6 +87,14 @@ def price(fault: Fault, before: Diagnosis, after: Diagnosis) -> str:
         return ""
     more = f" and {len(new.idle) - _SHOWN} more" if len(new.idle) > _SHOWN else ""
     return f"{', '.join(new.idle[:_SHOWN]) or 'some parameters'}{more} do not learn"
+
+
+def cut_from(fault: Fault, before: Diagnosis, after: Diagnosis) -> str:
+    """The parameters of which an optimizer learns nothing, while another one does, where the fault lies between their
+    two losses; empty where there are none."""
+    lost = [one for one in after.measures.starved if one not in before.measures.starved and apart_in_a_step(fault)]
+    more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+    return f"no loss reaches {', '.join(lost[:_SHOWN])}{more}" if lost else ""
 
 
 def wrong(diagnosis: Diagnosis) -> list[Fault]:

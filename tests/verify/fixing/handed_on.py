@@ -382,3 +382,49 @@ fault(
     "self.centre",
     ("0.9 * self.centre", "0.9 * self.centre.detach()"),
 )
+fault(
+    "an encoder that two optimizers hold, and a step between their losses",
+    """
+    body, left, right = nn.Sequential(nn.Linear(4, 6), nn.Tanh()), nn.Linear(6, 1), nn.Linear(6, 2)
+    one = torch.optim.SGD([*body.parameters(), *left.parameters()], 0.05)
+    two = torch.optim.SGD([*body.parameters(), *right.parameters()], 0.05)
+    for step in range(5):
+        x = torch.randn(9, 4)
+        h = body(x)  # cause
+        value = (left(h) - 1).pow(2).mean()
+        one.zero_grad()
+        value.backward()  # freed_by
+        one.step()
+        choice = -right(h).log_softmax(1)[:, 0].mean()  # consumer
+        two.zero_grad()
+        choice.backward()  # site
+        two.step()
+        print(value.item(), choice.item())
+    """,
+    "second-backward",
+    "h",
+    ("    choice = -right", "    h = body(x)\n    choice = -right"),
+)
+fault(
+    "an encoder that only the first of two optimizers holds",
+    """
+    body, left, right = nn.Sequential(nn.Linear(4, 6), nn.Tanh()), nn.Linear(6, 1), nn.Linear(6, 2)
+    one = torch.optim.SGD([*body.parameters(), *left.parameters()], 0.05)
+    two = torch.optim.SGD(right.parameters(), 0.05)
+    for step in range(5):
+        x = torch.randn(9, 4)
+        h = body(x)  # cause
+        value = (left(h) - 1).pow(2).mean()
+        one.zero_grad()
+        value.backward()  # freed_by
+        one.step()
+        choice = -right(h).log_softmax(1)[:, 0].mean()  # consumer
+        two.zero_grad()
+        choice.backward()  # site
+        two.step()
+        print(value.item(), choice.item())
+    """,
+    "second-backward",
+    "h",
+    ("-right(h)", "-right(h.detach())"),
+)

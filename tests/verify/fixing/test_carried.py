@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from codemods.source.files import source_from_bytes
 from tests.verify.fixing.test_candidates import at, changed, offered
-from verify.diagnosis.model import Clue, Fault, Kind
+from verify.diagnosis.model import Clue, Diagnosis, Fault, Kind, Measures
+from verify.fixing import showing
 from verify.fixing.candidates import candidates
 
 TOGETHER = "both losses are built on it: add them and call backward once"
@@ -175,3 +178,32 @@ def test_whether_a_state_is_there_is_asked_of_the_state_itself() -> None:
     clues = (Clue("cause", at(1)), Clue("carrier", name="self.m"), Clue("consumer", at(1)), Clue("freed by", at(2)))
     found = changed(Kind.SECOND_BACKWARD, text, *clues)
     assert "self.m = h if self.m is None else 0.9 * self.m.detach() + 0.1 * h" in found
+
+
+SHARED = "h = body(x)\nvalue = left(h)\nvalue.backward()\none.step()\nchoice = right(h)\nchoice.backward()\n"
+BETWEEN = "two losses of one step walk h, with an optimizer's step between them: use h.detach() in the second"
+
+
+def test_what_two_losses_are_built_on_is_made_once_more_after_a_step_between_them() -> None:
+    clues = (Clue("cause", at(1)), Clue("carrier", name="h"), Clue("consumer", at(5)), Clue("freed by", at(3)))
+    found = offered(Kind.SECOND_BACKWARD, SHARED, *clues, site=at(6), remedy=BETWEEN)
+    texts = [each.files["t.py"] for each in found]
+    assert SHARED.replace("choice =", "h = body(x)\nchoice =") in texts
+    without = offered(Kind.SECOND_BACKWARD, SHARED, *clues, site=at(6))
+    assert not any("once more" in each.title for each in without)
+
+
+def test_a_cut_that_starves_an_optimizer_has_its_price() -> None:
+    def told(*starved: str, **fields: Any) -> Diagnosis:
+        measures = Measures(meant=4, learning=4, starved=starved, losses=(1.0,), first=1.0)
+        return Diagnosis("t.py", "/", (), (), (), (), 3, 3, (), measures=measures, **fields)
+
+    fault = Fault(Kind.SECOND_BACKWARD, "", None, remedy=BETWEEN)
+    price = showing.price(fault, told(), told("body.weight for optimizer 2 (SGD)"))
+    assert price == "no loss reaches body.weight for optimizer 2 (SGD)"
+    # What was so before is nothing that the change does.
+    assert not showing.cut_from(fault, told("spare for optimizer 1 (SGD)"), told("spare for optimizer 1 (SGD)"))
+    assert not showing.cut_from(fault, told("spare for optimizer 1 (SGD)"), told())
+    # Optimizers that share parameters are no fault of a state that is carried on.
+    carried = Fault(Kind.SECOND_BACKWARD, "", None, remedy="cut the graph where the next step begins")
+    assert not showing.price(carried, told(), told("body.weight for optimizer 2 (SGD)"))
