@@ -28,7 +28,9 @@ def attached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     cuts: dict[str, list[_Cut]] = {}
     files: dict[str, Text] = {}
     lists: dict[str, list[tuple[ast.expr, str]]] = {}
-    for clue in (clue for clue in fault.clues if clue.role in ("cause", "made")):
+    # One line may both cut the graph and make the tensor that takes its place.
+    clues = [clue for clue in fault.clues if clue.role in ("cause", "made") and clue.site is not None]
+    for clue in {str(clue.site): clue for clue in clues}.values():
         place = place_of(clue, texts)
         if place is not None:
             file, statement = place

@@ -207,3 +207,9 @@ def test_a_cut_that_starves_an_optimizer_has_its_price() -> None:
     # Optimizers that share parameters are no fault of a state that is carried on.
     carried = Fault(Kind.SECOND_BACKWARD, "", None, remedy="cut the graph where the next step begins")
     assert not showing.price(carried, told(), told("body.weight for optimizer 2 (SGD)"))
+
+
+def test_a_line_that_is_named_twice_is_changed_once() -> None:
+    text = "v = torch.tensor([f(x).item() for x in rows], requires_grad=True)\nv.sum().backward()\n"
+    clues = (Clue("cause", at(1, "<listcomp>")), Clue("made", at(1)))
+    assert changed(Kind.LOSS_CUT_OFF, text, *clues, site=at(2)) == ["v = torch.stack([f(x) for x in rows])"]
