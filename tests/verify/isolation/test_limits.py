@@ -245,11 +245,25 @@ NAMELESS = {
         Ending.DISK,
         "files.append(open('mine', 'wb', 0)); os.unlink('mine'); files[-1].write(block)",
     ),
+    "a file that is mapped and not open": (
+        Ending.DISK,
+        "files.append(os.open('mine', os.O_RDWR | os.O_CREAT)); os.unlink('mine'); away(files[-1])",
+    ),
+    "memory that is mapped and not open": (Ending.MEMORY, "away(os.memfd_create('mine'))"),
     "a temporary file": (Ending.DISK, "files.append(tempfile.TemporaryFile()); files[-1].write(block)"),
 }
-KEEPING = """import os, tempfile, time
+KEEPING = """import ctypes, os, tempfile, time
 block = os.urandom(16 << 20)
 files = []
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+def away(file):
+    \"\"\"Write the block by way of a mapping, of which then nothing is resident.\"\"\"
+    size = ctypes.c_size_t(len(block))
+    os.ftruncate(file, len(block))
+    at = ctypes.c_void_p(libc.mmap(None, size, 3, 1, file, ctypes.c_long(0)))
+    os.close(file)
+    ctypes.memmove(at, block, len(block)); libc.msync(at, size, 4); libc.madvise(at, size, 4)
 for _ in range({count}):
     {keep}
     time.sleep(0.1)

@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -126,7 +126,7 @@ def proportional(pids: Iterable[int], proc: str = "/proc") -> tuple[int, int]:
 
 
 class Nameless(NamedTuple):
-    """Bytes in files that are open and have no name: in memory, and on a disk."""
+    """Bytes in files that are open or mapped and have no name: in memory, and on a disk."""
 
     memory: int
     disk: int
@@ -149,8 +149,48 @@ def nameless(pids: Iterable[int], proc: str = "/proc", known: int | None = None)
                         continue
                     within = about.st_dev == memory or os.readlink(entry.path).startswith("/memfd:")
                     found[about.st_dev, about.st_ino] = within, about.st_blocks * 512
+        # Over an overlay a mapping may name another device than the file that is open.
+        numbers = {number for _, number in found}
+        for mapping in _mapped(f"{proc}/{pid}"):
+            if mapping.file[1] not in numbers and mapping.file[0] != known:
+                found[mapping.file] = mapping.memory or mapping.file[0] == memory, mapping.size
     sizes = found.values()
     return Nameless(sum(size for within, size in sizes if within), sum(size for within, size in sizes if not within))
+
+
+class _Mapping(NamedTuple):
+    """A file without a name that is mapped: its device and number, its bytes, and whether memory holds them."""
+
+    file: tuple[int, int]
+    size: int
+    memory: bool
+
+
+def _mapped(place: str) -> Iterator[_Mapping]:
+    """The files without a name that the process at ``place`` has mapped, whether or not they are open.
+
+    What is written of one is told to some users alone; to the others each counts as much as is mapped of it, and memory
+    that processes share by descent, which may be as empty as it is large, nothing.
+    """
+    with contextlib.suppress(OSError, ValueError), open(f"{place}/maps", "rb") as lines:
+        for line in lines:
+            if not line.endswith(b" (deleted)\n"):
+                continue
+            span, _, _, device, number, name = line.split(None, 5)
+            shared = name.startswith(b"/dev/zero")
+            if name.startswith(b"/SYSV"):
+                continue
+            with contextlib.suppress(OSError):
+                about = os.stat(f"{place}/map_files/{span.decode()}")
+                if not about.st_nlink and stat.S_ISREG(about.st_mode):
+                    memory = shared or name.startswith(b"/memfd:")
+                    yield _Mapping((about.st_dev, about.st_ino), about.st_blocks * 512, memory)
+                continue
+            if not shared:
+                first, last = (int(each, 16) for each in span.split(b"-"))
+                major, minor = (int(each, 16) for each in device.split(b":"))
+                file = os.makedev(major, minor), int(number)
+                yield _Mapping(file, last - first, name.startswith(b"/memfd:"))
 
 
 def _device(path: str) -> int | None:
