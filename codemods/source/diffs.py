@@ -313,6 +313,11 @@ def printable(text: str) -> str:
     return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
 
 
+def printable_lines(text: str) -> str:
+    """The same of a text of many lines, which stay lines."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def _shown(character: str) -> str:
     if character == "\t" or character.isprintable():
         return character

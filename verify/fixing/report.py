@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from codemods.source.diffs import printable_lines
 from verify.diagnosis.evidence import size
 from verify.diagnosis.reports.json import content
 from verify.fixing.repairs import Fixed, Repair
@@ -24,14 +25,14 @@ def text(fixed: Fixed, *, written: bool) -> str:
     lines = []
     for number, fault in enumerate(fixed.before.faults, 1):
         at = f"  ({fault.site})" if fault.site is not None else ""
-        lines.append(f"fault {number}: {fault.headline}{at}")
+        lines.append(printable_lines(f"fault {number}: {fault.headline}{at}"))
     for number, repair in enumerate(fixed.repairs, 1):
-        lines += ["", f"repair {number}: {repair.title}", f"   means   {repair.meaning}"]
-        lines += [f"   proof   {proof}" for proof in repair.proof]
-        lines += [*_choices(repair), "", repair.diff.rstrip()]
-    if fixed.refused:
-        lines += ["", *(f"tried in vain: {one.title}: {one.why}" for one in fixed.refused)]
-    lines += ["", *_standing(fixed, written)]
+        plain = ["", f"repair {number}: {repair.title}", f"   means   {repair.meaning}"]
+        plain += [f"   proof   {proof}" for proof in repair.proof]
+        # A diff stays one that can be applied.
+        lines += [*map(printable_lines, (*plain, *_choices(repair))), "", repair.diff.rstrip()]
+    plain = ["", *(f"tried in vain: {one.title}: {one.why}" for one in fixed.refused)] if fixed.refused else []
+    lines += map(printable_lines, (*plain, "", *_standing(fixed, written)))
     return "\n".join(lines).lstrip("\n") + "\n"
 
 

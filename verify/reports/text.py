@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from codemods.source.diffs import printable
+from codemods.source.diffs import printable, printable_lines
 from verify.measured.results import Entry, Rewrite, Verdict, Verification
 from verify.reports import remarks
 from verify.reports.table import Mood, Table, table
@@ -106,7 +106,7 @@ class _Page:
 def _styled(text: str, style: str = "") -> Text:
     from rich.text import Text
 
-    return Text("\n".join(printable(line) for line in text.split("\n")), style=style, overflow="fold")
+    return Text(printable_lines(text), style=style, overflow="fold")
 
 
 def _entry(page: _Page, verification: Verification, entry: Entry) -> None:

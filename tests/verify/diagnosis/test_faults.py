@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from verify.diagnosis.evidence import Sources, size
 from verify.diagnosis.model import Diagnosis, Kind
 from verify.diagnosis.reports import json as as_json
 from verify.diagnosis.reports import text as as_text
+from verify.fixing import report
+from verify.fixing.repairs import Fixed, Refused
 from verify.measured.records import Caught, Record
 from verify.measured.results import Outcome, Run
 from verify.measured.values import Site, Trouble
@@ -287,3 +290,19 @@ def test_a_program_without_faults_is_told_what_was_watched() -> None:
 
 def test_sizes() -> None:
     assert [size(n) for n in (12, 2048, 3 << 20, 5 << 30)] == ["12 bytes", "2 KiB", "3 MiB", "5 GiB"]
+
+
+def test_nothing_that_a_program_says_drives_a_terminal(sources: Sources) -> None:
+    said = "\x1b]0;title\x07\x1b[2J \u202e"
+    faults = tuple(graphs.second_backwards(run_of(SECOND), sources))
+    clues = tuple(replace(clue, name=said, source=said) for clue in faults[0].clues)
+    fault = replace(faults[0], headline=said, clues=clues, remedy=said)
+    for found in ((fault,), ()):
+        told = {"reason": said, "advice": (said,), "traceback": f"one\n{said}"}
+        diagnosis = Diagnosis(said, "/tree", found, (said,), (said,), (said,), 1, 2, (), **told)
+        plain, painted = (as_text.render(diagnosis, colour=colour) for colour in (False, True))
+        assert "one\n^[]0;title^G^[[2J \\u202e" in plain
+        assert re.sub(r"\x1b\[\d+m", "", painted) == plain
+        assert plain.replace("\n", "").isprintable()
+        told_by_fix = report.text(Fixed(diagnosis, diagnosis, (), (Refused(said, said),), {}), written=False)
+        assert told_by_fix.replace("\n", "").isprintable()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+from codemods.source.diffs import printable_lines
 from codemods.terms.counting import plain_count_text
 from verify.diagnosis.folded import Box, Graph
 from verify.diagnosis.model import Clue, Diagnosis
@@ -16,21 +17,25 @@ _MOST = 9
 
 def render(diagnosis: Diagnosis, *, colour: bool = False) -> str:
     """Return the diagnosis as text that ends with a newline."""
-    paint = (lambda text, code: f"{code}{text}{_END}") if colour else (lambda text, _: text)
+
+    def paint(text: str, code: str) -> str:
+        shown = printable_lines(text)
+        return f"{code}{shown}{_END}" if colour else shown
+
     lines = [paint(headline(diagnosis), _BOLD)]
     for number, fault in enumerate(diagnosis.faults, 1):
         at = f"  ({fault.site})" if fault.site is not None else ""
         lines += ["", paint(f"{number}. {fault.headline}{at}", _RED)]
-        lines += [line for clue in fault.clues for line in _clue(clue)]
+        plain = [line for clue in fault.clues for line in _clue(clue)]
         if fault.remedy:
-            lines += _rows("remedy", fault.remedy)
+            plain += _rows("remedy", fault.remedy)
         if fault.graph is not None:
-            lines += [_row("graph" if number == 0 else "", row) for number, row in enumerate(tree(fault.graph))]
-    if diagnosis.traceback and diagnosis.reason:
-        lines += ["", diagnosis.traceback.rstrip()]
+            plain += [_row("graph" if number == 0 else "", row) for number, row in enumerate(tree(fault.graph))]
+        lines += map(printable_lines, plain)
     if diagnosis.reason:
-        lines += ["", diagnosis.reason]
-        lines += [f"  {text}" for text in diagnosis.advice]
+        told = [diagnosis.traceback.rstrip(), ""] if diagnosis.traceback else []
+        told += [diagnosis.reason, *(f"  {text}" for text in diagnosis.advice)]
+        lines += ["", *map(printable_lines, told)]
     lines += ["", *(paint(line, _DIM) for line in _foot(diagnosis))]
     return "\n".join(lines) + "\n"
 
