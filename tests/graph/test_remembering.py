@@ -124,7 +124,8 @@ def test_calls_with_none_and_of_functions_in_functions_are_remembered() -> None:
     """
     with_memo, without = run(code), run(code, memo=False)
     assert summary(with_memo) == summary(without)
-    assert len(with_memo.machine.run.memos) == 2
+    # scale, inner, and forward as a whole
+    assert len(with_memo.machine.run.memos) == 3
     assert with_memo.machine.run.spent < without.machine.run.spent
 
 
@@ -200,6 +201,36 @@ ONE = """
 """
 
 AGAIN = {
+    "elements of a tensor of its own": (
+        ["def forward(self, t):", "    h, out = torch.relu(self.a(t)), torch.zeros(3)", "    out[0] = h",
+         "    out[1:] = self.b(h)", "    return out, self.c(h)"],
+        ["return self.inner(t)"],
+        TWO,
+    ),
+    "elements of a view of its own tensor": (
+        ["def fill(self, out, h):", "    out.view(-1)[0] = torch.exp(h)", "    return out",
+         "def forward(self, t):", "    h = torch.relu(self.a(t))", "    return self.fill(self.b(h).clone(), h), h"],
+        ["return self.inner(t)"],
+        TWO,
+    ),
+    "elements of an argument": (
+        ["def forward(self, t, out):", "    h = torch.relu(self.a(t))", "    out[0] = h", "    return self.b(t)"],
+        ["out = torch.zeros(3)", "return self.inner(t, out), out"],
+        TWO,
+    ),
+    "elements of a view of an argument": (
+        ["def forward(self, t, out):", "    part = out[1:]", "    part[0] = torch.exp(self.a(t))",
+         "    return self.b(t)"],
+        ["out = torch.zeros(3)", "return self.inner(t, out), out"],
+        TWO,
+    ),
+    "elements of what an attribute holds": (
+        ["def forward(self, t):", "    self.kept = torch.zeros(3) if self.kept is None else self.kept",
+         "    return self.put(t)", "def put(self, t):", "    self.kept[0] = torch.exp(self.a(t))",
+         "    return self.b(t), self.kept.clone()"],
+        ["return self.inner(t)"],
+        TWO,
+    ),
     "two results of one trunk": (
         ["def forward(self, t):", "    h = torch.relu(self.a(t))", "    return self.b(h), self.c(h)"],
         ["return self.inner(t)"],
@@ -374,6 +405,91 @@ def test_what_a_call_hands_out_is_noted_each_time(body: str) -> None:
         handed = [(h.models, [o.oid for o in h.given if isinstance(o, Instance)]) for h in found.trace.handings]
         seen.append((uses, escapes, handed))
     assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize(
+    ("lines", "remembered"),
+    [
+        (["out = torch.zeros(3)", "out[0] = torch.exp(t)", "return out"], True),
+        (["out = torch.exp(t).clone()", "out[0] = torch.exp(t)", "return out"], True),
+        (["out[0] = torch.exp(t)", "return torch.exp(t)"], False),
+        (["out.view(-1)[0] = torch.exp(t)", "return torch.exp(t)"], False),
+        (["self.kept[0] = torch.exp(t)", "return torch.exp(t)"], False),
+        (["out = [out][0]", "out[0] = torch.exp(t)", "return torch.exp(t)"], False),
+    ],
+)
+def test_only_what_a_call_made_may_be_changed_in_it(lines: list[str], remembered: bool) -> None:
+    methods = ["def put(self, t, out):", *(f"    {line}" for line in lines)]
+    code = INNER.format(
+        methods=textwrap.indent("\n".join(methods), " " * 8),
+        forward="            self.inner.kept = u.clone()\n            return self.inner.put(self.l(t), u.clone())",
+        use=ONE,
+    )
+    found = run(code)
+    inner = {
+        function.definition.name
+        for frame in found.trace.frames
+        if (function := frame.function) is not None
+        and any(id(function.definition) == key[0][0] and key[1] for key in found.machine.run.memos)
+    }
+    assert ("put" in inner) is remembered
+
+
+# forwards as a whole
+
+
+def test_a_forward_is_not_run_again_for_the_same() -> None:
+    for call in ("net(x)", "net.forward(x)", "[net(x) for i in range(2)][0]"):
+        code = INNER.format(
+            methods="        def forward(self, t):\n            return torch.exp(self.a(t))",
+            forward="            return self.inner(self.l(t)) + self.l(u)",
+            use="    def again():\n        return outer(x, x).sum()\n" + "    again().backward()\n" * 12,
+        )
+        less = code.replace("    again().backward()\n" * 12, "    again().backward()\n" * 2)
+        each = (run(code).machine.run.spent - run(less).machine.run.spent) / 10
+        assert each < 16, call
+
+
+def test_a_forward_that_is_given_again_is_called_as_any() -> None:
+    code = INNER.format(
+        methods="        def forward(self, t):\n            return torch.exp(self.a(t))",
+        forward="            return self.inner(self.l(t))",
+        use=ONE,
+    )
+    seen = []
+    for memo in (True, False):
+        found = run(code, memo=memo)
+        frames = [f for f in found.trace.frames if f.receiver is not None and not f.call.frame.inside_module]
+        forwards = [(f.place.line, f.grad, f.mode, f.closed is None) for f in found.trace.forwards]
+        seen.append(([(f.call.line, f.grad, len(f.left), f.end > f.birth) for f in frames], forwards))
+        assert found.machine.run.called
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "    h = x\n    for i in range(3):\n        h = outer(h, x)\n        h.sum().backward()\n",
+        "    for i in range(3):\n        r = outer(x, x)\n        r.sum().backward()\n        s = outer(r, x)\n"
+        "        s.sum().backward()\n",
+        "    for i in range(3):\n        outer.inner.kept = outer(x, x)\n        outer.inner.kept.sum().backward()\n",
+    ],
+)
+def test_what_was_there_before_a_backward_is_read_each_time(use: str) -> None:
+    code = INNER.format(
+        methods="        def forward(self, t):\n            if self.kept is not None:\n"
+        "                t = t + self.kept\n            return torch.exp(self.a(t))",
+        forward="            return self.inner(self.l(t))",
+        use=use,
+    )
+    seen = []
+    for memo in (True, False):
+        found = run(code, memo=memo)
+        stale = sorted((c.kind.value, p.line) for n in found.trace.nodes for c, p in n.stale_reads)
+        readings = sorted((r.carrier.kind.value, r.place.line) for r in found.trace.readings)
+        seen.append((stale, readings, found.again()))
+    assert seen[0] == seen[1]
+    assert seen[0][0]
 
 
 def test_a_layer_that_is_not_known_stays_opaque() -> None:

@@ -11,6 +11,7 @@ from codemods.graph.model.facts.layers import MODULES_WITH_PARAMETERS
 from codemods.graph.model.facts.libraries import FRAMEWORK_EVALUATION
 from codemods.graph.model.facts.python import UNFOLLOWED_METHODS
 from codemods.graph.model.kinds import Escape, FunctionKind, GradSetting
+from codemods.graph.model.memo import Asked
 from codemods.graph.model.nodes import Frame, Unseen, Value
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.values import (
@@ -71,13 +72,16 @@ class Functions(Remembering):
                 run.escape(value, Escape.SUBCLASS_METHOD)
             return run.unseen_call(run.opaque(at, "abstract", args.all()), "abstract")
         run.entered[definition] = function.file
-        asked = self.asked_for(function, args, receiver) if caller.inside_module else None
+        asked = self._asked_in_a_forward(function, args, receiver)
+        frame = self._new_frame(function, receiver, at) if asked is None or not caller.inside_module else None
         if asked is not None:
             remembered = self.recall(asked, args, at)
             if remembered is not None:
                 run.called[definition] = function.file
+                if frame is not None:
+                    self._end_again(frame, remembered)
                 return remembered
-        frame = self._new_frame(function, receiver, at)
+        frame = frame or self._new_frame(function, receiver, at)
         saved_grad = run.s.grad
         bound = [receiver] if receiver is not None and function.kind is not FunctionKind.STATIC_METHOD else []
         given = Arguments(args.call, [*bound, *args.positional], args.keywords, args.more, args.uncounted)
@@ -101,6 +105,29 @@ class Functions(Remembering):
         if function.grad_mode is not GradSetting.UNSET or run.s.grad is not saved_grad:
             self._leave_grad(function, saved_grad)
         return result
+
+    def _asked_in_a_forward(self, function: Function, args: Arguments, receiver: Value | None) -> Asked | None:
+        """What a call within a forward, or a forward as a whole, is remembered by; None if it must not be.
+
+        A forward as a whole is run if it gets what a backward has been through, or what was there before one: rules ask
+        where that is read.
+        """
+        run = self.run
+        if run.frame.inside_module:
+            return self.asked_for(function, args, receiver)
+        whole = receiver is not None and run.is_module(receiver) and not run.entering_root and not function.caching
+        if not whole or isinstance(function.definition, ast.AsyncFunctionDef):
+            return None
+        asked = self.asked_for(function, args, receiver)
+        walked = run.trace.walks[-1].place.clock if run.trace.walks else -1
+        stale = asked is not None and any(not n.leaf and (n.walks or n.birth < walked) for n in asked.nodes)
+        return None if stale else asked
+
+    def _end_again(self, frame: Frame, result: Value) -> None:
+        """End the call of a remembered forward: it leaves nothing but what it returned."""
+        frame.grad = self.run.s.grad
+        frame.left = tuple(node for node in self.run.reach([result]) if node.birth >= frame.birth)
+        frame.end = self.run.tick()
 
     def _not_entered(
         self,

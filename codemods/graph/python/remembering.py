@@ -17,7 +17,7 @@ from codemods.graph.model.kinds import CarrierKind, GradSetting, SequenceKind, U
 from codemods.graph.model.memo import Again, Asked, Memo, events_at, graph_of, nodes_in, signature, simple, tensors_in
 from codemods.graph.model.nodes import Carrier, Frame, Node, Unseen, Value
 from codemods.graph.model.paths import canonical
-from codemods.graph.model.trace import Handing
+from codemods.graph.model.trace import Handing, Storing
 from codemods.graph.model.values import Function, Library, Mapping, Sequence, Tensor, Tuple, Unknown
 from codemods.graph.python.frames import Frames
 from codemods.graph.run.contents import ITEMS, REST
@@ -149,7 +149,7 @@ class Remembering(Frames):
                 outer_reads.setdefault(cell, value)
         if self.raises_here or run.s.grad is not frame.grad or not simple(result):
             return result
-        if self._left_something(before, asked, frame.fid, reads) or self._made_unseen(args, result):
+        if self._left_something(before, asked, args, frame.fid, reads) or self._made_unseen(args, result):
             return result
         inside = {container.oid: frozenset(self._cells_of(container)) for container in asked.containers}
         if any(cell[0] in inside and cell[1] not in inside[cell[0]] and v is not None for cell, v in reads.items()):
@@ -174,16 +174,24 @@ class Remembering(Frames):
         return result
 
     def _before(self, asked: Asked) -> _Before:
-        t = self.run.trace
+        t, inside = self.run.trace, self.run.frame.inside_module
         return _Before(
             self.run.clock,
-            (len(t.walks), len(t.marks), len(t.steps), len(t.given_away)),
+            (
+                len(t.walks),
+                len(t.marks),
+                len(t.steps),
+                len(t.given_away),
+                0 if inside else len(t.readings) + len(t.aliases),
+            ),
             (len(t.accumulations), len(t.growths), len(t.storings), len(t.alterations), len(t.handings)),
             events_at(asked.nodes),
             len(t.nodes),
         )
 
-    def _left_something(self, before: _Before, asked: Asked, first: int, reads: dict[Key, Any]) -> bool:
+    def _left_something(
+        self, before: _Before, asked: Asked, args: Arguments, first: int, reads: dict[Key, Any]
+    ) -> bool:
         """Whether a call that began with identity ``first`` noted or changed anything that is not its own."""
         trace, peek = self.run.trace, self.run.s.peek
         if self._before(asked).events != before.events:
@@ -192,10 +200,30 @@ class Remembering(Frames):
         grown = (*trace.accumulations[sums:], *trace.growths[growths:])
         return (
             any(a.carrier is None or a.carrier.owner < first for a in grown)
-            or any(getattr(storing.container, "oid", 0) < first for storing in trace.storings[storings:])
+            or self._put_into_others(trace.storings[storings:], asked, args, first, reads)
             or any(self._is_older(a.value, before.clock) for a in trace.alterations[alterations:])
             or any(c[0] and c[0] < first and (c not in reads or peek(c) is not reads[c]) for c in self.run.written)
         )
+
+    def _put_into_others(
+        self, storings: Iterable[Storing], asked: Asked, args: Arguments, first: int, reads: dict[Key, Any]
+    ) -> bool:
+        """Whether anything was put into a container, or into elements of a tensor, that the call did not make."""
+        tensors: list[Tensor] = []
+        for storing in storings:
+            if isinstance(storing.container, Tensor):
+                tensors.append(storing.container)
+            elif getattr(storing.container, "oid", 0) < first:
+                return True
+        if not tensors:
+            return False
+        there = self._memory_of_before(asked, [*args.all(), *_flat(v for c, v in reads.items() if c[0] < first)])
+        # what is written to has the memory of what it was; data of which that is not followed may be anybody's
+        return any(not tensor.bases or not there.isdisjoint(map(id, tensor.bases)) for tensor in tensors)
+
+    def _memory_of_before(self, asked: Asked, there: Iterable[Value]) -> set[int]:
+        """The identities of all memory that a call may have got: by its arguments and by what it read."""
+        return {id(base) for t in tensors_in([*there, *self._elements_of(asked)]) for base in self.run.memory(t)}
 
     def _is_older(self, value: Value, clock: int) -> bool:
         """Whether what was changed in place has a graph of before, or shares its memory with other tensors."""
@@ -209,8 +237,7 @@ class Remembering(Frames):
 
     def _is_of_before(self, result: Value, asked: Asked, there: list[Value]) -> bool:
         """Whether a result is a tensor that was there before the call, or shares its memory."""
-        there = [*there, *self._elements_of(asked)]
-        memory = {id(base) for tensor in tensors_in(there) for base in self.run.memory(tensor)}
+        memory = self._memory_of_before(asked, there)
         return any(
             tensor.aliases or not memory.isdisjoint(map(id, self.run.memory(tensor))) for tensor in tensors_in([result])
         ) or not set(asked.nodes).isdisjoint(nodes_in(result))
