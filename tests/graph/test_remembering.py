@@ -6,6 +6,7 @@ import textwrap
 
 import pytest
 
+from codemods.graph.model.nodes import Unseen, all_ancestors
 from codemods.graph.model.opacity import opaque
 from codemods.graph.model.values import Instance
 from tests.graph.tools import Run, run
@@ -490,6 +491,42 @@ def test_what_was_there_before_a_backward_is_read_each_time(use: str) -> None:
         seen.append((stale, readings, found.again()))
     assert seen[0] == seen[1]
     assert seen[0][0]
+
+
+def test_what_unseen_code_makes_in_a_call_is_another_graph_each_time() -> None:
+    code = """
+    from somewhere import make
+    class N(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.l, self.act = nn.Linear(3, 3), make()
+        def inner(self, t):
+            return self.act(torch.exp(self.l(t)))
+        def forward(self, t):
+            return self.l(torch.exp(self.inner(t)))
+    n = N()
+    a, b = n.inner(x), n.inner(x)
+    c, d = n(x), n(x)
+    """
+    found = run(code)
+    assert {key[0][0] for key in found.machine.run.memos} >= {
+        id(f.definition) for f in found.trace.frames if f.function is not None and f.function.cls and f.end > 0
+    } - {id(f.definition) for f in found.trace.frames if getattr(f.definition, "name", "") == "__init__"}
+    unseen = {
+        name: {o for o in found.machine.run.shadow_of([found.value(name)]) if isinstance(o, Unseen)} for name in "abcd"
+    }
+    for one, other in ("ab", "cd", "ac", "bd"):
+        assert unseen[one]
+        assert unseen[one].isdisjoint(unseen[other])
+    assert found.value("a").oid != found.value("b").oid
+    for memo in (True, False):
+        made = run(code, memo=memo)
+        assert [
+            any(isinstance(o, Unseen) for n in all_ancestors(made.nodes(name)) for o in n.shadow) for name in "cd"
+        ] == [
+            True,
+            True,
+        ]
 
 
 def test_a_layer_that_is_not_known_stays_opaque() -> None:

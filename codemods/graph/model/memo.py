@@ -6,7 +6,7 @@ arguments look the same and every cell that it read holds the very same value. I
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -73,6 +73,8 @@ class Memo:
 
     ``noted`` are the uses and escapes that it noted at the nodes of its arguments. ``handed`` are the things of
     before that code got in it which cannot be seen, and whether models came with them; None if it got nothing.
+    ``made`` is what may be graphs that such code made in it, another one each time, ``carried`` which of them the nodes
+    of each step may carry.
     """
 
     reads: dict[Key, Any]
@@ -80,6 +82,8 @@ class Memo:
     steps: tuple[Step, ...]
     noted: tuple[tuple[tuple[Use, ...], tuple[Escape, ...]], ...]
     handed: tuple[tuple[Value, ...], bool] | None
+    made: tuple[Unseen, ...] = ()
+    carried: tuple[tuple[Unseen, ...], ...] = ()
 
 
 def signature(value: Value) -> Any:
@@ -221,10 +225,15 @@ def tensors_in(values: Iterable[Value]) -> list[Tensor]:
 class Again:
     """A remembered result given once more: other nodes, and tensors that share memory among themselves only."""
 
-    def __init__(self, nodes: dict[Node, Node], unseen: Shadow) -> None:
+    def __init__(
+        self, nodes: dict[Node, Node], unseen: Shadow, made: dict[Unseen, Unseen], identity: Callable[[], int]
+    ) -> None:
         self.nodes = nodes
         self.unseen = unseen
         """What the arguments may carry unseen this time."""
+        self.made = made
+        """What code that cannot be seen may have made this time, by what it made the first time."""
+        self.identity = identity
         self.bases: dict[int, Tensor] = {}
 
     def rebuild(self, value: Value) -> Value:
@@ -233,10 +242,15 @@ class Again:
             bases = tuple(self._base(base) for base in value.bases)
             return replace(value, node=self._node(value), shadow=self._shadow(value), bases=bases)
         if isinstance(value, Unknown):
+            # what such code makes is another thing each time
             return Unknown(
-                value.oid, value.origin, self._node(value), data=value.data, shadow=self._shadow(value),
+                self.identity() if self.made else value.oid,
+                value.origin,
+                self._node(value),
+                data=value.data,
+                shadow=self._shadow(value),
                 public=value.public,
-            )  # fmt: skip
+            )
         if isinstance(value, Tuple):
             return Tuple(tuple(self.rebuild(part) for part in value.items), value.names, value.closed)
         if isinstance(value, Join):
@@ -252,5 +266,6 @@ class Again:
     def _shadow(self, value: Tensor | Unknown) -> Shadow:
         if not self.unseen and not value.shadow:
             return ()
+        made = (self.made[o] for o in value.shadow if isinstance(o, Unseen) and o in self.made)
         origins = (o for o in value.shadow if not isinstance(o, Unseen))
-        return (*self.unseen, *(self.nodes.get(o, o) if isinstance(o, Node) else o for o in origins))
+        return (*self.unseen, *made, *(self.nodes.get(o, o) if isinstance(o, Node) else o for o in origins))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from codemods.graph.model.facts.layers import MODULE_CONTAINERS
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import Const, Module, Plain, Tuple
+from codemods.graph.model.values import Const, Instance, Module, Plain, Tuple
 from codemods.graph.run.run import Run
 from codemods.source.walking import children, names_in
 
@@ -27,41 +27,49 @@ class _Form(NamedTuple):
 
     public: tuple[ast.expr, ...]
     builtin: tuple[ast.Name, ...]
+    attributes: frozenset[str]
+    """What it reads of its modules, and of what these hold."""
+    items: bool
+    """Whether it asks a module for a part of it by its place."""
 
 
-def only_initializes(loop: ast.For, run: Run, load: Callable[[str, ast.expr], Value]) -> bool:
-    """Whether the turns of a loop do nothing but ask what a module is and write values to its parameters, which no
-    later turn asks for; ``load`` reads a variable."""
-    file = run.frame.file
-    form = file.once(_form, loop)
-    if form is None:
-        return False
-    return all(file.named(called).startswith(_INITIALIZING) for called in form.public) and all(
-        getattr(load(called.id, called), "path", "") in _ASKING for called in form.builtin
-    )
+def last_of_each(loop: ast.For, values: list[Value], run: Run, load: Callable[[str, ast.expr], Value]) -> list[Value]:
+    """What a loop has to go through of ``values``.
 
-
-def last_of_each(values: Iterable[Value], run: Run) -> list[Value]:
-    """Of modules that such a loop cannot tell apart the last one: what is bound after the loop is the same."""
+    If its turns do nothing but ask what a module is and write values to its parameters, which no later turn asks for,
+    that is the last one of those that they cannot tell apart: what is bound after the loop is the same. ``load`` reads
+    a variable.
+    """
+    form = run.frame.file.once(_form, loop)
+    if form is None or not all(run.frame.file.named(called).startswith(_INITIALIZING) for called in form.public):
+        return values
+    if any(getattr(load(called.id, called), "path", "") not in _ASKING for called in form.builtin):
+        return values
     kept: dict[object, Value] = {}
     for i, value in enumerate(values):
-        look = _look(value, run) or i
+        look = _look(value, form, run) or i
         kept.pop(look, None)
         kept[look] = value
     return list(kept.values())
 
 
-def _look(value: Value, run: Run) -> object:
-    """How something looks to a loop that only initializes; None of what is not a layer of torch."""
+def _look(value: Value, form: _Form, run: Run) -> object:
+    """How something looks to a loop that only initializes; None of what it may tell from all others."""
     if isinstance(value, Tuple):
         # named_modules(): a name that is not known, and a module
-        looks = [part.kind if isinstance(part, Plain) else _look(part, run) for part in value.items]
+        looks = [part.kind if isinstance(part, Plain) else _look(part, form, run) for part in value.items]
         return None if None in looks or all(isinstance(part, Plain) for part in value.items) else (*looks,)
-    if not isinstance(value, Module) or not value.name or value.name in MODULE_CONTAINERS:
+    if isinstance(value, Instance):
+        asked = ("__getattr__", "__getattribute__", *form.attributes)
+        if form.items or not value.cls.is_module or any(value.cls.find(name) is not None for name in asked):
+            return None
+        kind: tuple[object, ...] = (value.cls,)
+    elif isinstance(value, Module) and value.name and not (form.items and value.name in MODULE_CONTAINERS):
+        kind = (value.name, value.inplace)
+    else:
         return None
-    cells = {name: run.s.get((value.oid, name)) for name in run.attributes.get(value.oid, ())}
-    held = tuple((name, _kind(cell)) for name, cell in cells.items())
-    return value.name, value.leaf is None, value.within is None, value.inplace, *held
+    cells = ((name, _kind(run.s.get((value.oid, name)))) for name in run.attributes.get(value.oid, ()))
+    return *kind, value.leaf is None, value.within is None, *cells
 
 
 def _kind(content: object) -> object:
@@ -94,7 +102,12 @@ def _form(loop: ast.For) -> _Form | None:
         if not isinstance(node, ast.Call) or _is_of_element(node.func, elements):
             continue
         (builtin if isinstance(node.func, ast.Name) and _asks(node.func) else public).append(node.func)  # type: ignore[arg-type]
-    return _Form(tuple(public), tuple(builtin))
+    attributes = frozenset(node.attr for node in _below(loop) if isinstance(node, ast.Attribute))
+    items = any(
+        isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in elements
+        for node in _below(loop)
+    )
+    return _Form(tuple(public), tuple(builtin), attributes, items)
 
 
 def _below(loop: ast.For) -> list[ast.AST]:

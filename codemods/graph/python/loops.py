@@ -9,7 +9,7 @@ from codemods.graph.model.nodes import Value
 from codemods.graph.model.state import State
 from codemods.graph.model.values import NONE, NUMBER
 from codemods.graph.python.branches import Branches
-from codemods.graph.python.initializing import last_of_each, only_initializes
+from codemods.graph.python.initializing import last_of_each
 
 _FEW = 2
 """Turns that every loop is run for anyway."""
@@ -23,8 +23,8 @@ class Loops(Branches):
         values = self.iterate(through, s.iter)
         if self.raises_here:
             return
-        if len(values) > _FEW and only_initializes(s, self.run, self.load_name):
-            values = last_of_each(values, self.run)
+        if len(values) > _FEW:
+            values = last_of_each(s, values, self.run, self.load_name)
         self._loop(s, values, lambda value: self.assign(s.target, value, None), counted=self.is_counted(through))
 
     _do_AsyncFor = _do_For  # noqa: N815

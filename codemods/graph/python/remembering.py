@@ -14,7 +14,18 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cells import Key
 from codemods.graph.model.facts.python import CACHING, PASSING_DECORATORS
 from codemods.graph.model.kinds import CarrierKind, GradSetting, SequenceKind, UnseenKind
-from codemods.graph.model.memo import Again, Asked, Memo, events_at, graph_of, nodes_in, signature, simple, tensors_in
+from codemods.graph.model.memo import (
+    Again,
+    Asked,
+    Memo,
+    Step,
+    events_at,
+    graph_of,
+    nodes_in,
+    signature,
+    simple,
+    tensors_in,
+)
 from codemods.graph.model.nodes import Carrier, Frame, Node, Unseen, Value
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.trace import Handing, Storing
@@ -111,19 +122,21 @@ class Remembering(Frames):
         nodes: dict[Node, Node] = {}
         shadow = run.shadow_of(args.all())
         aliased = [tensor for tensor in tensors_in([*args.all(), *self._elements_of(asked)]) if tensor.aliases]
-        for step in memo.steps:
+        fresh = {o: run.new_unseen(o.name) for o in memo.made}
+        for step, carried in zip(memo.steps, memo.carried, strict=True):
             parents = [p if isinstance(p, Node) else made[p] if p >= 0 else asked.nodes[-1 - p] for p in step.parents]
             node = run.once_more(step, [p for p in parents if p is not None], at)
             made.append(node)
             if node is not None:
-                node.shadow = shadow
+                node.shadow = (*(fresh[o] for o in carried), *shadow) if carried else shadow
                 if aliased and node.saves:
                     run.drawn(aliased, node)
                 if step.result is not None:
                     nodes[step.result] = node
         if any(node not in nodes and not node.leaf for node in nodes_in(memo.result)):
             return None
-        return Again(nodes, tuple(o for o in shadow if isinstance(o, Unseen))).rebuild(memo.result)
+        unseen = tuple(o for o in shadow if isinstance(o, Unseen))
+        return Again(nodes, unseen, fresh, run.new_oid).rebuild(memo.result)
 
     def _note_again(self, memo: Memo, asked: Asked, args: Arguments, at: ast.AST) -> None:
         """Note at the arguments of a call what was noted at those of the one that is remembered."""
@@ -149,7 +162,10 @@ class Remembering(Frames):
                 outer_reads.setdefault(cell, value)
         if self.raises_here or run.s.grad is not frame.grad or not simple(result):
             return result
-        if self._left_something(before, asked, args, frame.fid, reads) or self._made_unseen(args, result):
+        if not run.frame.inside_module and len(run.trace.nodes) > before.nodes and not nodes_in(result):
+            # rules ask where a module records graphs that nobody gets
+            return result
+        if self._left_something(before, asked, args, frame.fid, reads):
             return result
         inside = {container.oid: frozenset(self._cells_of(container)) for container in asked.containers}
         if any(cell[0] in inside and cell[1] not in inside[cell[0]] and v is not None for cell, v in reads.items()):
@@ -170,7 +186,10 @@ class Remembering(Frames):
             given = [value for handing in handings for value in handing.given]
             things = tuple(value for value in given if 0 < getattr(value, "oid", 0) < frame.fid)
             handed = (things, any(handing.models for handing in handings)) if handings else None
-            run.memos[asked.key] = Memo(kept, result, steps, noted, handed)
+            returned, *carried = self._made_unseen(args, steps, result)
+            made = tuple(dict.fromkeys((*returned, *(o for one in carried for o in one))))
+            if all(o in run.unseen_since and run.unseen_since[o] >= before.clock for o in made):
+                run.memos[asked.key] = Memo(kept, result, steps, noted, handed, made, tuple(carried))
         return result
 
     def _before(self, asked: Asked) -> _Before:
@@ -230,10 +249,15 @@ class Remembering(Frames):
         aliased = isinstance(value, Tensor) and bool(value.aliases)
         return aliased or any(node.birth < clock for node in self.run.nodes_of(value))
 
-    def _made_unseen(self, args: Arguments, result: Value) -> bool:
-        """Whether a call made something that cannot be seen, which is another thing each time."""
+    def _made_unseen(self, args: Arguments, steps: tuple[Step, ...], result: Value) -> list[tuple[Unseen, ...]]:
+        """What may be graphs that code which cannot be seen made in a call: those that its result may carry, and those
+        that each step may."""
         given = {id(o) for o in self.run.shadow_of(args.all())}
-        return any(isinstance(o, Unseen) and id(o) not in given for o in self.run.shadow_of([result]))
+        shadows = [self.run.shadow_of([result]), *(tuple(o for n in s.nodes for o in n.shadow) for s in steps)]
+        return [
+            tuple(dict.fromkeys(o for o in shadow if isinstance(o, Unseen) and id(o) not in given))
+            for shadow in shadows
+        ]
 
     def _is_of_before(self, result: Value, asked: Asked, there: list[Value]) -> bool:
         """Whether a result is a tensor that was there before the call, or shares its memory."""

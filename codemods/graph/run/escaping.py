@@ -120,12 +120,17 @@ class Escaping(Uses):
 
     def unseen_call(self, made: Unknown, name: str) -> Unknown:
         """What code that cannot be seen made: it may carry a graph that nothing here tells of."""
-        origin = Unseen(UnseenKind.CALL, name)
-        self.unseen_since[origin] = self.clock
+        origin = self.new_unseen(name)
         made.shadow = (origin, *made.shadow)
         if made.node is not None:
             made.node.shadow = made.shadow
         return made
+
+    def new_unseen(self, name: str) -> Unseen:
+        """A graph that code which cannot be seen may have made now."""
+        origin = Unseen(UnseenKind.CALL, name)
+        self.unseen_since[origin] = self.clock
+        return origin
 
     def may_be_put(self, args: Arguments, made: Unknown, at: ast.AST) -> None:
         """Code that cannot be seen, and of whose result nothing is made, may have put some of its arguments into
