@@ -119,3 +119,44 @@ def test_a_path_on_which_parameters_were_never_made_says_nothing_of_them(code: s
 @pytest.mark.parametrize("code", FROZEN_IN_PART.values(), ids=FROZEN_IN_PART)
 def test_what_is_frozen_on_some_of_the_paths_may_ask_for_gradients(code: str) -> None:
     assert run(f"{HEAD}{code}\ny = net(x)").graph("y") != "free"
+
+
+CONTEXTS = """
+from contextlib import contextmanager
+class Frozen:
+    def __init__(self, net):
+        self.net = net
+        net.requires_grad_(False)
+    def __enter__(self):
+        pass
+    def __exit__(self, *error):
+        self.net.requires_grad_(True)
+@contextmanager
+def by_hand(net):
+    net.requires_grad_(False)
+    yield net
+    net.requires_grad_(True)
+@contextmanager
+def by_another(net):
+    with Frozen(net) as one:
+        yield one
+@contextmanager
+def evaluating(net):
+    net.eval()
+    yield net
+    net.train()
+net = nn.Linear(3, 3)
+"""
+
+
+@pytest.mark.parametrize("context", ["by_hand", "by_another", "Frozen"])
+def test_what_a_context_freezes_asks_for_no_gradients_in_it(context: str) -> None:
+    found = run(f"{CONTEXTS}with {context}(net):\n    a = net(x)\nb = net(x)\nloss = b.sum()\nloss.backward()")
+    assert [forward.grad for forward in found.trace.forwards] == ([True, True] if context == "Frozen" else [None, True])
+    assert found.graph("a") != "attached"
+    assert found.graph("b") == "attached"
+
+
+def test_a_context_that_freezes_nothing_leaves_gradients_on() -> None:
+    found = run(f"{CONTEXTS}with evaluating(net):\n    a = net(x)\n")
+    assert found.graph("a") == "attached"

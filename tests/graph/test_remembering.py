@@ -493,6 +493,19 @@ def test_what_was_there_before_a_backward_is_read_each_time(use: str) -> None:
     assert seen[0][0]
 
 
+def test_a_result_that_is_one_of_several_stays_so() -> None:
+    code = INNER.format(
+        methods="        def forward(self, t):\n            h = torch.tanh(self.a(t))\n"
+        "            if not self.training:\n                return self.b(h)\n            return self.b(h) * 1.0",
+        forward="            return self.inner(self.l(t))",
+        use="    outer.train(unknown)\n    a, b = outer(x, x), outer(x, x)",
+    )
+    for memo in (True, False):
+        found = run(code, memo=memo)
+        assert [[node.kind.value for node in found.nodes(name)] for name in ("a", "b")] == [["phi"], ["phi"]]
+        assert [any(node.saves for node in all_ancestors(found.nodes(name))) for name in ("a", "b")] == [True, True]
+
+
 def test_what_unseen_code_makes_in_a_call_is_another_graph_each_time() -> None:
     code = """
     from somewhere import make

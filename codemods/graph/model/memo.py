@@ -153,7 +153,9 @@ def graph_of(results: list[Node], born: int, arguments: list[Node], apart: Conta
         for parent in node.parents:
             if parent in inside:
                 inside[parent] |= inside[node]
-    alone = {node for node in inside if node in apart or _says_more(node)}
+    shown = set(wanted)
+    # a result that is one of several stays so: rules ask what made it
+    alone = {n for n in inside if n in apart or _says_more(n) or (n.kind is NodeKind.PHI and n in shown)}
     # what such a node went into cannot be one with what went into it
     level: dict[Node, int] = {}
     groups: dict[tuple[int, int, int], list[Node]] = {}
@@ -163,7 +165,6 @@ def graph_of(results: list[Node], born: int, arguments: list[Node], apart: Conta
     # what goes into more results comes first
     order = sorted(groups, key=lambda key: (-key[0].bit_count(), *key[1:]))
     numbers = positions | {node: i for i, key in enumerate(order) for node in groups[key]}
-    shown = set(wanted)
     return tuple(_step(groups[key], shown, numbers) for key in order)
 
 

@@ -12,7 +12,7 @@ from codemods.graph.model.facts.gradients import PARAMETRIZATION_CACHES, WEIGHT_
 from codemods.graph.model.facts.python import EXIT_STACKS, SUPPRESSING
 from codemods.graph.model.kinds import Escape, SequenceKind, UseKind
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.state import State
+from codemods.graph.model.state import FROZEN, State
 from codemods.graph.model.trace import Ran
 from codemods.graph.model.values import (
     NONE,
@@ -179,7 +179,7 @@ class Statements(Loops):
             exits.append(lambda: setattr(run.s, "grad", before))
             exits.append(lambda: run.leave_all(value))
         elif isinstance(item.context_expr, ast.Call):
-            if self.may_switch(item.context_expr):
+            if self.may_switch(item.context_expr) or self._may_freeze(value):
                 before = run.s.grad
                 run.s.grad = None
                 exits.append(lambda: setattr(run.s, "grad", before))
@@ -192,6 +192,12 @@ class Statements(Loops):
             self.assign(item.optional_vars, result, None)
         run.catching += self._catches(item.context_expr, value)
         return {o.path for o in run.options(value) if isinstance(o, Unknown)} & WEIGHT_CACHES
+
+    def _may_freeze(self, context: Value) -> bool:
+        """Whether the generator that a context was made of has just frozen leaves: what it does behind its ``yield``
+        was run with what comes before, so that they are frozen in between."""
+        generator = isinstance(context, Sequence) and context.kind is SequenceKind.GENERATOR
+        return generator and self.run.s.grad is True and any(name == FROZEN for _, name in self.run.written)
 
     def _leave(self, context: Instance, leave: Function, thrown: int, at: ast.AST) -> None:
         """Leave a context by its method, which gets what was raised in it, if anything was."""
