@@ -214,3 +214,35 @@ def test_what_is_joined_again_and_again_stays_small() -> None:
     value = seen.value("a")
     assert isinstance(value, Tensor)
     assert len(value.aliases) <= 62
+
+
+BEHIND = """
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.l = nn.Linear(3, 3)
+            self.seen = []
+        def forward(self, t):
+            h = torch.relu(self.l(t))
+            out = torch.zeros(3)
+            out[0] = h
+            {line}
+            return torch.exp(out)
+    net = Block()
+    def again(t):
+        return {calls}
+    def train(loss):
+        loss.backward()
+    again(x)
+    again(x)
+    train(again(x).sum())
+"""
+
+
+def test_what_is_remembered_leaves_the_budget_to_what_comes_behind() -> None:
+    code = BEHIND.replace("{calls}", " + ".join(["net(t)"] * 40))
+    for line, ends in (("pass", False), ("self.seen.append(t)", True), ("t[0] = h", True)):
+        found = run(code.replace("{line}", line), budget=3_000)
+        assert any("the budget is spent" in note for note in found.trace.notes) is ends, line
+        assert len(found.trace.walks) == (not ends)
+        assert bool(found.trace.cut_short) is ends

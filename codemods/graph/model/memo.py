@@ -1,4 +1,4 @@
-"""Calls that need not be run again: pure functions of a module's forward, remembered by what they read.
+"""Calls that need not be run again: forwards and the pure functions in them, remembered by what they read.
 
 A call is remembered if it wrote nothing that was there before it and left no event. It is valid again where its
 arguments look the same and every cell that it read holds the very same value. It leaves the same graph then.
