@@ -136,6 +136,13 @@ def _attribute(values: list[Value], name: str, cells: Cells) -> list[Value] | No
     return found
 
 
+def memory_of(value: Value) -> set[Value]:
+    """A tensor, and those whose memory it may share; nothing of anything else."""
+    if not isinstance(value, Tensor):
+        return set()
+    return {value, *value.bases, *(alias.given for alias in value.aliases)}
+
+
 # which names are surely bound
 
 

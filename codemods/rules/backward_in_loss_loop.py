@@ -7,11 +7,12 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from codemods.graph.model.kinds import NodeKind, WalkKind
+from codemods.graph.model.kinds import Altered, NodeKind, WalkKind
 from codemods.graph.model.nodes import Frame, Node, Place, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Accumulation, Trace
 from codemods.graph.model.values import Const
+from codemods.proofs.blocks import read
 from codemods.proofs.early_changes import late
 from codemods.proofs.marks import backward_runs_code, tells_backwards_apart
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
@@ -98,6 +99,8 @@ class BackwardInLossLoop(Rule):
         last = max(order[id(w)] for w in walks)
         again = any(order[id(w)] > last for n in before for w in n.walks)
         if carried or older or again or not reached_by_both(first, second, before) or _told_apart(trace, walks, loop):
+            return self._note(first, Shows.NEEDED)
+        if _written_again(trace, loop, sums):
             return self._note(first, Shows.NEEDED)
         layers = sum(n.kind is NodeKind.MODULE and loop.holds(n.place) for n in second.seen)
         produced = max(before, key=lambda n: n.birth).place
@@ -220,6 +223,32 @@ def _told_apart(trace: Trace, walks: list[Walk], loop: _Loop) -> bool:
     between = [w.place for w in trace.walks if w not in walks] + [s.place for s in trace.steps]
     between += [m.place for m in trace.marks if tells_backwards_apart(m)]
     return backward_runs_code(trace) or any(map(loop.meets, between))
+
+
+def _written_again(trace: Trace, loop: _Loop, sums: list[Accumulation]) -> bool:
+    """Whether turns write in place to what they do not make anew: an earlier turn may have saved it for a backward that
+    would come too late. The loss itself does not count, nor a total that nothing else in the loop reads."""
+    added = [a for a in trace.accumulations if a in sums or not _read_in(loop.node, a)]
+    harmless = {id(a.place.node) for a in added}
+    for change in trace.alterations:
+        place = change.place
+        if change.how is Altered.REQUIRES_GRAD or not loop.holds(place) or id(place.node) in harmless:
+            continue
+        written = place.node.target if isinstance(place.node, ast.AugAssign) else getattr(place.node, "value", None)
+        while isinstance(written, ast.Subscript):
+            written = written.value
+        around = loop.node if place.frame is loop.frame else place.frame.definition
+        made = (n for n in walking.walk(around or loop.node) if isinstance(getattr(n, "ctx", None), ast.Store))
+        anew = {ast.unparse(n) for n in made if not isinstance(place.frame.file.parent(n), ast.AugAssign)}
+        if isinstance(written, (ast.Name, ast.Attribute)) and ast.unparse(written) not in anew:
+            return True
+    return False
+
+
+def _read_in(loop: ast.AST, sum_: Accumulation) -> bool:
+    """Whether a loop reads a sum elsewhere than where it grows."""
+    own, name = sum_.place.statement, ast.unparse(sum_.target)
+    return any(name in read([s]) for s in getattr(loop, "body", ()) if s is not own)
 
 
 def _sums(accumulation: Accumulation, walk: Walk) -> bool:

@@ -10,7 +10,7 @@ from codemods.graph.model.nodes import Walk, all_ancestors
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Accumulation, Trace
 from codemods.graph.model.values import nodes_of
-from codemods.proofs.blocks import parting, stepped_between, suites_around
+from codemods.proofs.blocks import altered, bound, parting, read, stepped_between, suites_around
 from codemods.proofs.early_changes import late, stepped
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
 from codemods.proofs.paired_flags import advised, mended, paired, superfluous, weakest
@@ -216,6 +216,9 @@ class _Plan:
         begin = self._begin()
         if begin is None:
             self.why = "the code that initialises it cannot be seen"
+            return None
+        if read([ast.Expr(begin.value)]) & (bound([self.loop]) | altered(self.trace, self.file, [self.loop])):
+            self.why = "what it begins with changes in the loop"
             return None
         body = getattr(self.loop, "body", [])
         if not any(s is statement for s in body):

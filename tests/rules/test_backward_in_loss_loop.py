@@ -7,6 +7,7 @@ from textwrap import dedent
 
 import pytest
 
+from codemods.terms.findings import Promise
 from tests.rules.tools import CLIPPED, found, lines, mended
 
 RULE = "backward-in-loss-loop"
@@ -471,3 +472,45 @@ def test_a_loop_that_makes_much_of_its_own_says_so(tmp_path: Path) -> None:
     findings = found(tmp_path, RULE, START, source)
     assert len(findings) == 1
     assert "memory" in findings[0].message
+
+
+IN_PLACE = """
+import torch
+from torch import nn
+
+net = nn.Linear(4, 8)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(9):
+    out = net(torch.randn(3, 4))
+    mask, total = torch.ones(3, 8), torch.zeros(())
+    opt.zero_grad()
+    for k in range(3):
+        {before}
+        loss = (out * mask).mean()
+        loss.backward(retain_graph=True)
+        {behind}
+    opt.step()
+    print(total)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "promises"),
+    [
+        # the product has saved the mask of its turn: a later backward would raise
+        ("pass", "mask.mul_(2)", []),
+        ("pass", "mask += 1", []),
+        ("mask[k] = 0", "pass", []),
+        ("pass", "mask[:, k].zero_()", []),
+        ("pass", "mask = mask * 2", [Promise.EQUIVALENT]),
+        ("mask = torch.ones(3, 8); mask[k] = 0", "pass", [Promise.EQUIVALENT]),
+        ("mask = torch.ones(3, 8); mask.mul_(2)", "pass", [Promise.EQUIVALENT]),
+        ("pass", "total += loss.detach()", [Promise.EQUIVALENT]),
+        ("mask = mask + total", "total += loss.detach()", []),
+    ],
+)
+def test_what_turns_write_in_place_a_later_backward_would_find_changed(
+    tmp_path: Path, before: str, behind: str, promises: list[Promise]
+) -> None:
+    program = IN_PLACE.format(before=before, behind=behind)
+    assert [f.promise for f in found(tmp_path, RULE, program)] == promises

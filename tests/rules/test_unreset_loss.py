@@ -352,6 +352,11 @@ ADVISED = {
     "it is read before the loop": ("total = 0\nprint(total)\n" + EACH, "it is read before the loop"),
     "another name begins with it": ("total = best = 0\n" + EACH + "print(total)", "it is read before the loop"),
     "it begins as a part of something": ("total, best = torch.zeros(2)\n" + EACH, "the second step raises"),
+    "it begins with what changes": (
+        f"size = 1\ntotal = torch.zeros(size)\nfor step in range(9):\n    {GROWS}\n"
+        "    opt.zero_grad(); total.sum().backward(); opt.step()\n    size += 1\n",
+        "what it begins with changes in the loop",
+    ),
     "it begins as what cannot be seen": ("from other import total\n" + EACH, "that initialises it cannot be seen"),
     "the block may be left first": (
         f"total = 0\nfor step in range(9):\n    {GROWS}\n"

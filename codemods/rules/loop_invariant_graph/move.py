@@ -8,11 +8,11 @@ from functools import cached_property
 from codemods.graph.model.facts.layers import REPEATABLE_MODULES
 from codemods.graph.model.facts.operations import RANDOM_CALLS
 from codemods.graph.model.kinds import NodeKind
-from codemods.graph.model.nodes import Node, Place, Value, Walk
+from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Mapping, Sequence, Tensor, options_of
-from codemods.proofs.bindings import held
+from codemods.proofs.bindings import held, memory_of
 from codemods.proofs.blocks import altered, bound, read, suites_around
 from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, called, names, scope
 from codemods.source import walking
@@ -180,9 +180,9 @@ class Move:
         changed |= {oid for oid, clock in trace.emptied if clock >= since}
         changed |= {oid for oid, moments in trace.puts.items() if moments[-1] >= since}
         # parameters change in every step: that is why it is computed anew
-        data = {one for v in values if isinstance(v, Tensor) and v.node is None for one in _memory(v)}
+        data = {one for v in values if isinstance(v, Tensor) and v.node is None for one in memory_of(v)}
         altered = (a.value for a in trace.alterations if later(a.place))
-        written = {one for value in altered if isinstance(value, Tensor) for one in _memory(value)}
+        written = {one for value in altered for one in memory_of(value)}
         return not containers.isdisjoint(changed) or not data.isdisjoint(written)
 
     def _draws(self, places: list[tuple[Place, Node]]) -> bool:
@@ -265,11 +265,6 @@ class Move:
                     self.why = "what is computed from it stands outside of the loop"
                     return False
         return True
-
-
-def _memory(tensor: Tensor) -> set[Value]:
-    """A tensor, and those whose memory it may share."""
-    return {tensor, *tensor.bases, *(alias.given for alias in tensor.aliases)}
 
 
 def _within(file: ParsedFile, node: ast.AST, loop: ast.For | ast.While) -> bool:
