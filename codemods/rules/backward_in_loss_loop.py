@@ -53,7 +53,7 @@ class BackwardInLossLoop(Rule):
     Left alone: a loop whose iterations run a forward of their own that shares nothing (micro-batches, one graph per
     iteration); a state carried from iteration to iteration; a loop that steps, clears, clips or reads gradients in its
     iterations; code that a backward runs (hooks, checkpoints, functions of their own); a graph that is used again after
-    the loop.
+    the loop; iterations that write in place to what a loss may have saved (``mask.mul_(2)``).
 
     Promise: repair where the loop raises; equivalent where ``retain_graph=True`` makes it run (rounding may differ);
     behaviour where the growing sum is back-propagated with the flag, which weighs the first losses more than the last.

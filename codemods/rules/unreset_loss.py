@@ -46,7 +46,7 @@ class UnresetLoss(Rule):
     Left alone: an accumulator that is reset, detached or taken as a number anywhere in the loop; one backward after the
     loop; a sum over the time steps of one sequence.
 
-    Advice: the accumulator is read where the reset would change what is read.
+    Advice: the accumulator is read where the reset would change what is read; what it begins with changes in the loop.
 
     Promise: repair. Where nothing is saved, or ``retain_graph=True`` lets it run, it is behaviour: the sum of all the
     steps was learned from.

@@ -48,9 +48,9 @@ class LoopInvariantGraph(Rule):
     place).
 
     Advice: the statement draws random numbers or keeps statistics (dropout, batch norm, a module that cannot be seen:
-    in the loop it would do so in every step); a name that it reads is bound in the loop; it stands in another function;
-    something else reads its result; the loop computes the same by itself, as the ratio of old and new likelihoods does,
-    where a ``detach`` was meant.
+    in the loop it would do so in every step); what it reads is bound or changed in place in the loop or on the way to
+    it; it stands in another function; something else reads its result; the loop computes the same by itself, as the
+    ratio of old and new likelihoods does, where a ``detach`` was meant.
 
     Promise: repair. Where nothing in the graph is saved for the backward, or ``retain_graph=True`` keeps it alive, the
     original may run, on values that are never brought up to date: there it is behaviour, as it is for a copy.

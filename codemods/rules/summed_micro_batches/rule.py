@@ -31,7 +31,8 @@ class SummedMicroBatches(Rule):
     iteration); anything that reads, clears, clips or changes gradients while the sum grows; a divisor that is only
     known at the end; a model whose class cannot be seen (it may keep a state); a sum that enters anything but a
     division or a product, or a test that may skip the window; code that a backward runs (hooks, checkpoints, functions
-    of their own); a loop that may be left by ``return``, or whose errors are caught within a loop.
+    of their own); a loop that may be left by ``return``, or whose errors are caught within a loop; gradients that are
+    used behind the loop, or not cleared where the sum begins: the last iterations may fill no window.
 
     Advice: a sum that goes through the argument or the result of a function.
 
