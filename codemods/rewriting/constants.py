@@ -153,7 +153,13 @@ def _is_named(node: ast.AST) -> bool:
 
 
 class _Folded(ast.NodeTransformer):
-    """Numbers that are computed of numbers alone become one."""
+    """Numbers that are computed of numbers alone become one, and so do those with a sign."""
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.USub) or not is_number(node.operand):
+            return node
+        return ast.Constant(-node.operand.value)  # type: ignore[attr-defined]
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)

@@ -158,7 +158,9 @@ def test_clauses_and_second_lines() -> None:
     [
         ("f(x, 5.0)\n", "f(x, 50.0)\n", "5.0 became 50.0"),
         ("x = y if t > 300 else z\n", "x = y if t > 350 else z\n", "300 became 350"),
-        ("f(-10, 10)\n", "f(-1, 1)\n", "10 became 1"),
+        ("f(-10, 10)\n", "f(-1, 1)\n", "-10 became -1, 10 became 1"),
+        ("a = {'b': -1}\n", "a = {'b': 0}\n", "-1 became 0"),
+        ("f(-x)\n", "f(0)\n", ""),
         ("f(1)\n", "f(1.0)\n", ""),
         ("f(2 * 30)\n", "f(60)\n", ""),
         ("f(1.0 + 0.0)\n", "f(0.0 + 1.0)\n", ""),
