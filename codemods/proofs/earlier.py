@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Carrier, Node, Place
+from codemods.graph.model.program import receiver_name
 from codemods.graph.model.trace import Reading, Trace
 from codemods.source.walking import children
 
@@ -130,6 +131,11 @@ def _carriers(node: Node, expression: ast.expr, place: Place, kept: Keeping) -> 
         owners = {frame.fid, frame.module_globals, frame.function.closure if frame.function is not None else 0}
     elif isinstance(expression, ast.Attribute):
         name, attribute = expression.attr, True
+        own = _receiver(expression.value, place)
+        owners = {own} if own else {c.owner for c, _ in node.stores}
+        if not own and any(c.name == name and at.clock >= kept.since for c, at in node.stores):
+            # it may be one that got the node from the keeper
+            return
     else:
         return
     for carrier in {c for c, _ in node.stores if c.name == name}:
@@ -139,8 +145,15 @@ def _carriers(node: Node, expression: ast.expr, place: Place, kept: Keeping) -> 
             or carrier == kept.keeper
         ):
             continue
-        if attribute or (carrier.owner in owners and carrier.owner not in kept.inside):
+        if carrier.owner in owners and (attribute or carrier.owner not in kept.inside):
             yield carrier
+
+
+def _receiver(expression: ast.expr, place: Place) -> int:
+    """The identity of the object whose method a place is in, where that is what the expression names; else 0."""
+    definition = place.frame.definition
+    named = isinstance(expression, ast.Name) and definition is not None and expression.id == receiver_name(definition)
+    return getattr(place.frame.receiver, "oid", 0) if named else 0
 
 
 def _operands(node: ast.AST) -> Iterator[ast.expr]:

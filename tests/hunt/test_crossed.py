@@ -110,6 +110,21 @@ def test_what_came_back_unseen_is_seen(way: str, situation: str) -> None:
     assert check(written(situation, [way])).violations == []
 
 
+TOGETHER = [
+    ("bootstrapped value", ["subclass that keeps"], "another file"),
+    ("invariant", ["reduce getitem", "module buffer state"], "method"),
+    ("legacy var", ["log handler args", "parser defaults"], "in line"),
+    ("losses replayed", ["log adapter"], "in line"),
+    ("total reg", ["function that keeps", "class made by types"], "method"),
+]
+"""Where a value that may have a graph was taken for data, two tensors for one, and two objects for one."""
+
+
+@pytest.mark.parametrize(("situation", "ways", "form"), TOGETHER)
+def test_what_was_taken_for_something_else_is_told_apart(situation: str, ways: list[str], form: str) -> None:
+    assert check(written(situation, ways, form)).violations == []
+
+
 DIGITS = Row(
     "net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))\nopt = torch.optim.SGD(net.parameters(), lr=0.1)",
     "for x in torch.randn(4, 5, 3):\n    loss = net(x).pow(2).mean()\n    digits = loss.item()\n"

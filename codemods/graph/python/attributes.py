@@ -236,6 +236,8 @@ class Attributes(Objects):
             run.read(anywhere, Carrier(CarrierKind.ATTRIBUTE, receiver.oid, ANY), at)
             if run.nodes_of(anywhere):
                 return run.taken(at, receiver, name)
+            if any(isinstance(origin, Unseen) for origin in run.shadow_of([anywhere])):
+                return run.lost(name)
         if receiver.module is not None:
             return self._object_attribute(receiver.module, name, at)
         if name in _OF_TENSORS:

@@ -227,11 +227,19 @@ class MethodCalls(Standard):
         if receiver.cls.family.startswith("external"):
             for value in args.all():
                 run.escape(value, Escape.BASE_METHOD)
+            self._may_bind_anew(receiver)
             return run.unseen_call(run.opaque(at, name, [*args.all(), receiver, *results]), name)
         found = self.get_attribute(receiver, name, at)
         if not isinstance(found, Method) and run.nodes_of(found):
             return self.call_value(found, args, at)
         return run.opaque(at, name, [*args.all(), receiver, *results])
+
+    def _may_bind_anew(self, receiver: Instance) -> None:
+        """A method that cannot be seen may give the attributes that it has there other tensors."""
+        for name in self.run.guessed.get(receiver.oid, ()):
+            held = self.run.s.get((receiver.oid, name))
+            if isinstance(held, Unknown) and held.node is not None and held.module is None:
+                self.run.s.delete((receiver.oid, name))
 
     def _of_distribution(self, path: str, receiver: Instance, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method that an object has of torch's distribution ``path``."""

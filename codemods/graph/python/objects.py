@@ -172,6 +172,8 @@ class Objects(Names):
         self.run.s.set((receiver.oid, name), made)
         if not external:
             self.run.attributes.setdefault(receiver.oid, {})[name] = None
+        else:
+            self.run.guessed.setdefault(receiver.oid, {})[name] = None
         return made
 
     def _parts_by_name(self, receiver: Instance | Module) -> Value:

@@ -138,6 +138,8 @@ class Core:
         """What a stack of contexts does where it ends, under its identity: the last comes first."""
         self.buffers: dict[int, Value] = {}
         """The tensors made by ``torch.nn.Buffer``, by its ``id``: what has one as attribute takes no numbers."""
+        self.guessed: dict[int, dict[str, None]] = {}
+        """Attributes that objects have of bases that cannot be seen, by their identity: what they were taken for."""
         self.attached_gradients = False
         """Whether a value that may have a graph was put into the ``.grad`` of a tensor."""
         self.closing: dict[ast.AST, str] = {}

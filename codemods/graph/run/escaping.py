@@ -176,11 +176,13 @@ class Escaping(Uses):
         self.may_call(args.all())
 
     def run_callbacks(self, args: Arguments, at: ast.AST, *beside: Value) -> list[Value]:
-        """Run the functions of the tree that are handed to code that cannot be seen; what they return.
+        """Run the functions of the tree that are handed to code that cannot be seen; what they return and put into what
+        they get there.
 
         They may get what is handed over with them, and what is ``beside`` that.
         """
         results: list[Value] = []
+        holders = set(self.holders)
         self.hand_over(args, at)
         if any(_walks_by_itself(option) for value in args.all() for option in self.options(value)):
             self.escape_all(args.all(), Escape.CALLED_LATER)
@@ -208,12 +210,16 @@ class Escaping(Uses):
                     rest = [] if kept or extra else more
                     given = Arguments(args.call, positional, dict(keywords), rest)
                     results.append(self.called_back(option, given, at))
+        results += [value for oid in sorted(self.holders - holders) for value in self._kept_on(oid)]
         return results
 
     def put_away(self, receiver: Unknown, values: Iterable[Value]) -> None:
         """Let something that cannot be seen keep ``values``, under a name that cannot be seen."""
         for value in values:
-            if self.nodes_of(value):
+            unseen = any(isinstance(origin, Unseen) for origin in self.shadow_of([value]))
+            if unseen or self.nodes_of(value):
+                # what may have a graph is no data, nor is what it is in
+                receiver.data = receiver.data and not unseen
                 old = self.s.get((receiver.oid, ANY))
                 self.put_into(receiver, ANY, self.join(old, value) if isinstance(old, Value) else value)
 

@@ -66,7 +66,8 @@ def _itself(engine: Layers, module: Value, name: str, args: Arguments, at: ast.A
 
 def _computed(engine: Layers, module: Value, at: ast.AST, name: str) -> Value | None:
     """What is asked of the buffers of a module, if one of them may hold what was computed."""
-    kept = [value for part in engine.submodules(module, deep=True) for value in engine.run.children_of(part)]
+    held = [value for part in engine.submodules(module, deep=True) for value in engine.run.children_of(part)]
+    kept = [option for value in held for option in engine.run.options(value)]
     graphs = Tuple(tuple(value for value in kept if isinstance(value, (Tensor, Unknown)) and value.node is not None))
     return engine.run.taken(at, graphs, name) if graphs.items else None
 

@@ -10,12 +10,14 @@ from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import NUMBER, Tuple, Unknown
 from codemods.graph.python.builtin_calls import BuiltinCalls
 from codemods.graph.python.unseen.methods import OF_UNSEEN
+from codemods.graph.run.contents import ANY
 from codemods.source.walking import walk
 
 
 @OF_UNSEEN.of("parse_args", "parse_known_args")
 def _parse(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value | None:
-    if receiver.path not in COMMAND_LINES or engine.run.held_in([receiver]):
+    if receiver.path not in COMMAND_LINES or engine.run.s.get((receiver.oid, ANY)) is not None:
+        # or something that may have a graph is among the defaults
         return None
     # plain data; the file says which of it are numbers
     options = engine.run.unknown("argparse.Namespace", data=True, public=True)

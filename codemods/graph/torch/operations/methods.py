@@ -11,7 +11,7 @@ from codemods.graph.model.facts.operations import FACTORIES, PLAIN_METHODS, WITH
 from codemods.graph.model.facts.python import OF_COROUTINES
 from codemods.graph.model.kinds import AliasForm, Escape, Marked, UseKind
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import ARRAY, INDEX, NUMBER, SHAPE, Tensor
+from codemods.graph.model.values import ARRAY, INDEX, NUMBER, SHAPE, Class, Tensor
 from codemods.graph.torch.operations.table import OF_TENSORS
 from codemods.graph.torch.results import Results
 
@@ -24,6 +24,16 @@ def is_one(tensor: Value) -> bool:
 @OF_TENSORS.of("backward")
 def _backward(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     return engine.backward_method(tensor, args, at)
+
+
+@OF_TENSORS.of("as_subclass")
+def _as_subclass(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+    for value in args.all():
+        answer = value.info.find("__torch_function__") if isinstance(value, Class) else None
+        if answer is not None and engine.run.walking(answer):
+            # it gets all that is computed with the tensor
+            engine.run.trace.complete = False
+    return engine.run.tensor_op(at, name, [tensor], saves=False, scalar=engine.run.is_scalar(tensor))
 
 
 @OF_TENSORS.of("grad_fn")
