@@ -27,7 +27,6 @@ from codemods.graph.model.paths import canonical
 from codemods.graph.model.trace import Handing
 from codemods.graph.model.values import (
     NONE,
-    Hook,
     Instance,
     Module,
     Tensor,
@@ -121,8 +120,11 @@ class Libraries:
         if last.startswith("register_") and last.endswith("hook") and path.startswith("torch."):
             # one for several tensors, or for all modules
             run.mark(Marked.HOOK, at)
+            for value in run.flat(args.positional[0]) if last == "register_multi_grad_hook" and args.positional else ():
+                run.use(value, UseKind.GRADIENT_READ, at)
+                run.wants_gradient(value, at)
             if last in ("register_module_forward_hook", "register_module_forward_pre_hook") and args.all():
-                run.hooks.append(Hook(0, None, args.all()[0], before=last.endswith("pre_hook")))
+                run.add_hook(0, None, args, before=last.endswith("pre_hook"))
             else:
                 run.run_callbacks(args, at)
                 if last.endswith("registration_hook"):

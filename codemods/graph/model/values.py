@@ -140,12 +140,13 @@ class Unknown(Value):
 @dataclass(frozen=True, eq=False, slots=True)
 class Hook:
     """What runs before or after each forward of a module: ``oid`` is the module's, ``leaf`` what stands for its
-    parameters."""
+    parameters; ``keywords``: whether it gets the named arguments, too (None: not known)."""
 
     oid: int
     leaf: Node | None
     function: Value
     before: bool
+    keywords: bool | None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cells import Key
 from codemods.graph.model.kinds import Marked, PlainKind
 from codemods.graph.model.memo import Memo
@@ -239,6 +240,12 @@ class Core:
     def options(value: Value) -> tuple[Value, ...]:
         """The possibilities of a value."""
         return options_of(value)
+
+    def add_hook(self, oid: int, leaf: Node | None, args: Arguments, *, before: bool) -> None:
+        """Have a function run with each forward of a module (0: of all), as ``register_forward_hook`` gets it."""
+        flag = args.keywords.get("with_kwargs")
+        keywords = None if args.more else False if flag is None else self.truth(flag)
+        self.hooks.append(Hook(oid, leaf, args.get(0, "hook") or args.all()[0], before, keywords))
 
     def may_be_true(self, flag: Value | None) -> bool:
         """Whether an argument is given that is not seen to be false."""

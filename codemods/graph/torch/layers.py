@@ -32,7 +32,9 @@ from codemods.graph.model.values import (
     DATA,
     Const,
     Function,
+    Hook,
     Instance,
+    Library,
     Mapping,
     Method,
     Module,
@@ -201,14 +203,14 @@ class Layers(Tensors):
         self.forwarded(at, owner or module, first, grad, "forward", args)
         return result
 
-    def hooks_of(self, module: Module | Instance, *, before: bool) -> list[Value]:
+    def hooks_of(self, module: Module | Instance, *, before: bool) -> list[Hook]:
         """The hooks that run before or after a forward of a module.
 
         Parts of a module that cannot be seen run in its forward, so their hooks do as well.
         """
         opaque = isinstance(module, Module) and not module.name
         return [
-            hook.function
+            hook
             for hook in self.run.hooks
             if hook.before is before
             and (hook.oid in (module.oid, 0) or (opaque and (hook.leaf is None or hook.leaf is module.leaf)))
@@ -220,11 +222,13 @@ class Layers(Tensors):
             if not self._runs(hook):
                 self.run.escape_all(args.all(), Escape.HOOK)
                 continue
-            instead = self.run.interpreter.call_value(
-                hook, Arguments(None, [module, Tuple(tuple(args.positional))]), at
-            )
-            if not self.run.is_none(instead):
-                given = instead.items if isinstance(instead, Tuple) else (instead,)
+            given = self._given_to(hook, module, args, at)
+            instead = self.run.interpreter.call_value(hook.function, Arguments(None, given), at)
+            if hook.keywords and not self.run.is_none(instead):
+                # a pair: which values it puts where is not followed
+                args = replace(args, more=[*args.more, instead])
+            elif not self.run.is_none(instead):
+                given = list(instead.items) if isinstance(instead, Tuple) else [instead]
                 joined = [self.run.join(old, new) for old, new in zip(args.positional, given, strict=False)]
                 args = replace(args, positional=[*joined, *args.positional[len(joined) :]])
         return args
@@ -236,21 +240,31 @@ class Layers(Tensors):
             return result
         for hook in self.hooks_of(module, before=False):
             if self._runs(hook):
-                given = Arguments(None, [module, Tuple(tuple(args.positional)), result])
-                instead = run.interpreter.call_value(hook, given, at)
+                given = Arguments(None, [*self._given_to(hook, module, args, at), result])
+                instead = run.interpreter.call_value(hook.function, given, at)
                 result = result if run.is_none(instead) else run.join(result, instead)
             else:
-                run.escape_all([result], Escape.HOOK)
+                run.escape_all([*args.all(), result] if hook.keywords is None else [result], Escape.HOOK)
         return result
 
-    def _runs(self, hook: Value | None) -> bool:
-        """Whether a hook is a function of the tree, or something like one; that it runs is noted."""
+    def _given_to(self, hook: Hook, module: Module | Instance, args: Arguments, at: ast.AST) -> list[Value]:
+        """What a hook gets before the result."""
+        given: list[Value] = [module, Tuple(tuple(args.positional))]
+        if hook.keywords:
+            named = Arguments(None, [], args.keywords, args.more)
+            given.append(self.run.interpreter.call_value(Library("builtins.dict"), named, at))
+        return given
+
+    def _runs(self, registered: Hook) -> bool:
+        """Whether a hook is a function of the tree, or something like one, whose arguments are known; that it runs is
+        noted."""
+        hook: Value | None = registered.function
         while isinstance(hook, (Partial, Instance)):
             hook = hook.function if isinstance(hook, Partial) else hook.cls.find("__call__")
         function = hook.function if isinstance(hook, Method) else hook
         if isinstance(function, Function):
             self.run.trace.hooks.add(function.definition)
-        return isinstance(hook, (Function, Method))
+        return isinstance(hook, (Function, Method)) and registered.keywords is not None
 
     def layer_output(self, module: Module, args: Arguments, at: ast.AST) -> Value:
         """What the forward of a module makes of its inputs, without the hooks."""

@@ -14,7 +14,6 @@ from codemods.graph.model.state import BUFFER
 from codemods.graph.model.values import (
     NONE,
     Const,
-    Hook,
     Instance,
     Module,
     Parameters,
@@ -276,7 +275,5 @@ def register_hook(engine: Layers, module: Value, name: str, args: Arguments, at:
             # it puts a graph into what it gets, a state dict perhaps: who reads that is not followed
             engine.run.trace.complete = False
     elif args.all():
-        engine.run.hooks.append(
-            Hook(getattr(module, "oid", 0), getattr(module, "leaf", None), args.all()[0], before=before)
-        )
+        engine.run.add_hook(getattr(module, "oid", 0), getattr(module, "leaf", None), args, before=before)
     return engine.run.unknown(name)

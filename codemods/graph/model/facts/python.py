@@ -12,10 +12,12 @@ UNFOLLOWED_METHODS = words(
     __bool__ __len__ __str__ __repr__ __format__ __contains__ __hash__ __del__ __float__ __int__ __complex__ __index__
     __round__ __sizeof__ __bytes__ __dir__ __length_hint__ __array__ __reduce__ __reduce_ex__ __getstate__ __setstate__
     __copy__ __deepcopy__ __get__ __set__ __delete__ __set_name__ __delattr__ __delitem__ __missing__ __instancecheck__
-    __subclasscheck__ __class_getitem__ __fspath__ __eq__ __lt__ __le__ __gt__ __ge__ __ne__
+    __subclasscheck__ __class_getitem__ __fspath__ __torch_function__ __torch_dispatch__
+    __eq__ __lt__ __le__ __gt__ __ge__ __ne__
     """
 )
-"""Special methods that Python calls by itself, and the simulation does not (docs: data model)."""
+"""Special methods that Python or torch calls by itself, and the simulation does not (docs: data model, Extending
+PyTorch)."""
 
 OF_COROUTINES = words("send throw __await__")
 """Methods of coroutines, which tensors do not have (docs: data model)."""

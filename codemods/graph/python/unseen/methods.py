@@ -18,7 +18,6 @@ from codemods.graph.model.values import (
     Const,
     Function,
     GradMode,
-    Hook,
     Instance,
     Method,
     Module,
@@ -92,7 +91,7 @@ def _hook(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, a
 def _forward_hook(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> None:
     if args.all():
         # a part of some module that cannot be seen
-        engine.run.hooks.append(Hook(receiver.oid, None, args.all()[0], before=name == "register_forward_pre_hook"))
+        engine.run.add_hook(receiver.oid, None, args, before=name == "register_forward_pre_hook")
 
 
 @OF_UNSEEN.of("eval", "train")
