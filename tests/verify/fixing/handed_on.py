@@ -367,12 +367,12 @@ fault(
     class Puller:
         centre = None
         def loss(self, h):
-            self.centre = h if self.centre is None else 0.9 * self.centre + 0.1 * h  # cause consumer
+            self.centre = h if self.centre is None else 0.9 * self.centre + 0.1 * h  # consumer
             return (h - self.centre).pow(2).sum() + (h - 1).pow(2).sum()
     net, puller = nn.Sequential(nn.Linear(3, 4), nn.Tanh()), Puller()
     opt = torch.optim.Adam(net.parameters(), lr=1e-2)
     for step in range(6):
-        loss = puller.loss(net(torch.randn(7, 3)).mean(0))
+        loss = puller.loss(net(torch.randn(7, 3)).mean(0))  # cause
         opt.zero_grad()
         loss.backward()  # freed_by site
         opt.step()

@@ -151,9 +151,12 @@ class Readings:
         if reason != "watchdog" and self._params:
             with self._part("what is left at the end"):
                 self._write(self._state.event())
+            frozen: dict[str, str] = {}
+            with self._part("the frozen parameters"):
+                frozen = self._state.frozen()
             with self._part("what variables hold at the end"):
                 event = held(self._tree, frames, self._parameters)
-                event["numbers"].update(self._state.frozen())
+                event["numbers"].update(frozen)
                 self._write(event)
         if self.index:
             with self._part("the census"):
