@@ -15,7 +15,7 @@ from codemods.graph.model.facts.layers import OTHER_KERNELS
 from codemods.graph.model.facts.memory import TURNED
 from codemods.graph.model.facts.operations import FOLDING
 from codemods.graph.model.kinds import Escape, NodeKind
-from codemods.graph.model.nodes import Node, Shadow, Unseen, Use, Value
+from codemods.graph.model.nodes import Frame, Node, Place, Shadow, Unseen, Use, Value
 from codemods.graph.model.opacity import opaque
 from codemods.graph.model.values import (
     Const,
@@ -71,19 +71,26 @@ class Step:
 class Memo:
     """A remembered call: the cells it read, its result, and the graph of that.
 
-    ``noted`` are the uses and escapes that it noted at the nodes of its arguments. ``handed`` are the things of
-    before that code got in it which cannot be seen, and whether models came with them; None if it got nothing.
+    ``noted`` are the uses and escapes that it noted at the nodes of its arguments. ``handed`` tells where code that
+    cannot be seen got things in it, which of before, and whether models came with them; None if it got nothing.
     ``made`` is what may be graphs that such code made in it, another one each time, ``carried`` which of them the nodes
-    of each step may carry.
+    of each step may carry. ``frame`` is the call itself, in which its places are told.
     """
 
+    frame: Frame
     reads: dict[Key, Any]
     result: Value
     steps: tuple[Step, ...]
     noted: tuple[tuple[tuple[Use, ...], tuple[Escape, ...]], ...]
-    handed: tuple[tuple[Value, ...], bool] | None
+    handed: tuple[Place, tuple[Value, ...], bool] | None
     made: tuple[Unseen, ...] = ()
     carried: tuple[tuple[Unseen, ...], ...] = ()
+
+    def again(self, place: Place, now: Place, frame: Frame | None) -> Place:
+        """A ``place`` of the call in one that gives the same ``now``: where the line stands in its ``frame``, if it has
+        one, else where it is called."""
+        there = None if frame is None else place.seen_from(self.frame)
+        return now if there is None or frame is None else replace(there, frame=frame, clock=now.clock)
 
 
 def signature(value: Value) -> Any:
@@ -134,12 +141,15 @@ def events_at(nodes: Iterable[Node]) -> list[tuple[int, int]]:
     return [(len(node.uses), len(node.escapes)) for node in nodes]
 
 
-def graph_of(results: list[Node], born: int, arguments: list[Node], apart: Container[Node]) -> tuple[Step, ...] | None:
+def graph_of(
+    results: list[Node], born: int, arguments: list[Node], apart: Container[Node], *, whole: bool
+) -> tuple[Step, ...] | None:
     """The graph that a call leaves which began at clock ``born``: each step after what it was computed from. None if it
     is too large, or if more than arguments and leaves went into it.
 
     Nodes of which the same results were computed are one step: a backward through one of these goes through them all.
-    Each node that says more by itself than that it is there is a step of its own, and those ``apart`` are.
+    Each node that says more by itself than that it is there is a step of its own, and those ``apart`` are; so is every
+    node of a ``whole`` forward, of which rules ask what it has saved.
     """
     positions: dict[Node, int] = {}
     for i, argument in enumerate(arguments):
@@ -155,7 +165,7 @@ def graph_of(results: list[Node], born: int, arguments: list[Node], apart: Conta
                 inside[parent] |= inside[node]
     shown = set(wanted)
     # a result that is one of several stays so: rules ask what made it
-    alone = {n for n in inside if n in apart or _says_more(n) or (n.kind is NodeKind.PHI and n in shown)}
+    alone = {n for n in inside if whole or n in apart or _says_more(n) or (n.kind is NodeKind.PHI and n in shown)}
     # what such a node went into cannot be one with what went into it
     level: dict[Node, int] = {}
     groups: dict[tuple[int, int, int], list[Node]] = {}

@@ -75,7 +75,7 @@ class Functions(Remembering):
         asked = self._asked_in_a_forward(function, args, receiver)
         frame = self._new_frame(function, receiver, at) if asked is None or not caller.inside_module else None
         if asked is not None:
-            remembered = self.recall(asked, args, at)
+            remembered = self.recall(asked, args, at, frame)
             if remembered is not None:
                 run.called[definition] = function.file
                 if frame is not None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from codemods.graph.model.memo import (
     simple,
     tensors_in,
 )
-from codemods.graph.model.nodes import Carrier, Frame, Node, Unseen, Value
+from codemods.graph.model.nodes import Carrier, Frame, Node, Place, Unseen, Value
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.trace import Handing, Storing
 from codemods.graph.model.values import Function, Library, Mapping, Sequence, Tensor, Tuple, Unknown
@@ -70,7 +70,9 @@ class Remembering(Frames):
         # one tensor that is given twice is not two
         same: dict[Node, int] = {}
         equal = tuple(same.setdefault(node, i) for i, node in enumerate(asked.nodes))
-        return replace(asked, key=(own, self.run.s.grad, len(args.positional), equal, *names, *parts))
+        # in another forward its nodes are told together
+        how = (self.run.s.grad, self.run.frame.inside_module, len(args.positional))
+        return replace(asked, key=(own, *how, equal, *names, *parts))
 
     def _look(self, value: Value, asked: Asked, depth: int = 0) -> Any:
         """How an argument looks; what it carries is added to ``asked``."""
@@ -102,8 +104,11 @@ class Remembering(Frames):
             held[REST] = rest
         return held if 0 < len(held) <= _MANY and all(isinstance(v, Value) for v in held.values()) else None
 
-    def recall(self, asked: Asked, args: Arguments, at: ast.AST) -> Value | None:
-        """What the call gave before, made of these arguments; None where nothing is remembered that still holds."""
+    def recall(self, asked: Asked, args: Arguments, at: ast.AST, frame: Frame | None) -> Value | None:
+        """What the call gave before, made of these arguments; None where nothing is remembered that still holds.
+
+        ``frame`` is the call, where places in it are to be told.
+        """
         run = self.run
         memo = run.memos.get(asked.key)
         if memo is None:
@@ -117,7 +122,11 @@ class Remembering(Frames):
         for container in asked.containers:
             for held in run.elements(container):
                 run.read(held, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
-        self._note_again(memo, asked, args, at)
+
+        def again(place: Place) -> Place:
+            return memo.again(place, run.place(at), frame)
+
+        self._note_again(memo, asked, args, again)
         made: list[Node | None] = []
         nodes: dict[Node, Node] = {}
         shadow = run.shadow_of(args.all())
@@ -125,7 +134,7 @@ class Remembering(Frames):
         fresh = {o: run.new_unseen(o.name) for o in memo.made}
         for step, carried in zip(memo.steps, memo.carried, strict=True):
             parents = [p if isinstance(p, Node) else made[p] if p >= 0 else asked.nodes[-1 - p] for p in step.parents]
-            node = run.once_more(step, [p for p in parents if p is not None], at)
+            node = run.once_more(step, [p for p in parents if p is not None], again)
             made.append(node)
             if node is not None:
                 node.shadow = (*(fresh[o] for o in carried), *shadow) if carried else shadow
@@ -138,15 +147,14 @@ class Remembering(Frames):
         unseen = tuple(o for o in shadow if isinstance(o, Unseen))
         return Again(nodes, unseen, fresh, run.new_oid).rebuild(memo.result)
 
-    def _note_again(self, memo: Memo, asked: Asked, args: Arguments, at: ast.AST) -> None:
+    def _note_again(self, memo: Memo, asked: Asked, args: Arguments, again: Callable[[Place], Place]) -> None:
         """Note at the arguments of a call what was noted at those of the one that is remembered."""
-        place = self.run.place(at)
         for node, (uses, escapes) in dict(zip(asked.nodes, memo.noted, strict=True)).items():
-            node.uses += [use._replace(place=place) for use in uses]
+            node.uses += [use._replace(place=again(use.place)) for use in uses]
             node.escapes += escapes
         if memo.handed is not None:
-            things, models = memo.handed
-            self.run.trace.handings.append(Handing(place, (*args.all(), *things), models))
+            place, things, models = memo.handed
+            self.run.trace.handings.append(Handing(again(place), (*args.all(), *things), models))
 
     def run_and_remember(self, asked: Asked, args: Arguments, frame: Frame, definition: ast.AST) -> Value:
         """Run the body of a function, and remember what it gave where that follows from what it read."""
@@ -176,7 +184,8 @@ class Remembering(Frames):
         # what a result was cut off from was computed, too, and so was what code did something with
         cut = [o for o in run.shadow_of([result]) if isinstance(o, Node) and o.birth >= before.clock]
         used = [node for node in run.trace.nodes[before.nodes :] if node.uses or node.escapes]
-        steps = graph_of([*nodes_in(result), *cut, *used], before.clock, asked.nodes, run.trace.unpacked)
+        whole = not run.frame.inside_module
+        steps = graph_of([*nodes_in(result), *cut, *used], before.clock, asked.nodes, run.trace.unpacked, whole=whole)
         if steps is not None:
             noted = tuple(
                 (tuple(node.uses[uses:]), tuple(node.escapes[escapes:]))
@@ -185,11 +194,12 @@ class Remembering(Frames):
             handings = run.trace.handings[before.counts[4] :]
             given = [value for handing in handings for value in handing.given]
             things = tuple(value for value in given if 0 < getattr(value, "oid", 0) < frame.fid)
-            handed = (things, any(handing.models for handing in handings)) if handings else None
+            models = any(handing.models for handing in handings)
+            handed = (handings[0].place, things, models) if handings else None
             returned, *carried = self._made_unseen(args, steps, result)
             made = tuple(dict.fromkeys((*returned, *(o for one in carried for o in one))))
             if all(o in run.unseen_since and run.unseen_since[o] >= before.clock for o in made):
-                run.memos[asked.key] = Memo(kept, result, steps, noted, handed, made, tuple(carried))
+                run.memos[asked.key] = Memo(frame, kept, result, steps, noted, handed, made, tuple(carried))
         return result
 
     def _before(self, asked: Asked) -> _Before:

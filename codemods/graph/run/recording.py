@@ -6,7 +6,7 @@ Whether an operation leaves a node is decided here and nowhere else.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 
@@ -91,8 +91,11 @@ class Recording(Holding):
             self.perhaps_off.add(made)
         return made
 
-    def once_more(self, step: Step, parents: Iterable[Node], at: ast.AST) -> Node | None:
-        """A node of a remembered call once more, computed from ``parents``; None if none of them asks for gradients."""
+    def once_more(self, step: Step, parents: Iterable[Node], again: Callable[[Place], Place]) -> Node | None:
+        """A node of a remembered call once more, computed from ``parents``; None if none of them asks for gradients.
+
+        ``again`` tells where a place of that call is in this one.
+        """
         unique = tuple(p for p in dict.fromkeys(parents) if not p.leaf or not self.frozen(p))
         if not unique and step.parents:
             return None
@@ -100,14 +103,14 @@ class Recording(Holding):
             self.birth(),
             step.kind,
             unique,
-            self.place(at),
+            again(step.like.place),
             saves=step.saves,
             certain=step.certain,
             scalar=step.like.scalar,
             dimensionless=step.like.dimensionless,
             label=step.like.label,
         )
-        made.uses += [use._replace(place=made.place) for use in step.uses]
+        made.uses += [use._replace(place=again(use.place)) for use in step.uses]
         made.escapes += step.escapes
         self.trace.nodes.append(made)
         if not self.perhaps_off.isdisjoint(step.nodes):
