@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     Site = list[str | int]
 
 _INSTALLED = ("site-packages", "dist-packages", ".git", "__pypackages__")
+_STANDARD = os.path.dirname(os.__file__) + os.sep
 OWN = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
 
 
@@ -23,6 +24,7 @@ class Tree:
         # Python before 3.9 compiles `python train.py` under its relative name, which stops being true after a chdir.
         self._start = os.getcwd()
         self._known: dict[str, str | None] = {}
+        self._packages: dict[str, bool] = {}
         self._main: str | None = None
 
     def relative(self, filename: str) -> str | None:
@@ -34,7 +36,7 @@ class Tree:
             return known
 
     def _relative(self, filename: str) -> str | None:
-        if not filename or filename.startswith("<"):
+        if not filename or filename.startswith("<") or self._is_installed(filename):
             return None
         path = os.path.realpath(os.path.join(self._start, filename))
         if not path.startswith(self._root) or path.startswith(OWN):
@@ -44,6 +46,29 @@ class Tree:
             return None
         parts = path[len(self._root) :].split(os.sep)
         return None if any(part in _INSTALLED for part in parts) else "/".join(parts)
+
+    def _is_installed(self, filename: str) -> bool:
+        """Whether a file is seen to be of Python or of an installed package, without a look at each of its folders.
+
+        A program has thousands of them, and where its main thread computes, each call of the system takes the
+        interpreter's lock away for long.
+        """
+        if any(part in _INSTALLED for part in self._root.split(os.sep)):
+            return False
+        if filename.startswith(_STANDARD) and not self._root.startswith(_STANDARD):
+            inside = filename[len(_STANDARD) :]
+            if not inside.startswith(_INSTALLED):
+                return True
+        parts = filename.split(os.sep)
+        place = next((place for place, part in enumerate(parts[:-1]) if part in _INSTALLED), None)
+        if place is None or not os.path.isabs(filename):
+            return False
+        package = os.sep.join(parts[: place + 2])
+        if package not in self._packages:
+            # it may be a link to the tree
+            real = os.path.realpath(package).split(os.sep)
+            self._packages[package] = any(part in _INSTALLED for part in real)
+        return self._packages[package]
 
     def note_main(self) -> None:
         """Keep the script's name: Python takes it off ``__main__`` when the script is over, and a notebook has none."""
