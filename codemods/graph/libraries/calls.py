@@ -120,9 +120,6 @@ class Libraries:
         if last.startswith("register_") and last.endswith("hook") and path.startswith("torch."):
             # one for several tensors, or for all modules
             run.mark(Marked.HOOK, at)
-            for value in run.flat(args.positional[0]) if last == "register_multi_grad_hook" and args.positional else ():
-                run.use(value, UseKind.GRADIENT_READ, at)
-                run.wants_gradient(value, at)
             if last in ("register_module_forward_hook", "register_module_forward_pre_hook") and args.all():
                 run.add_hook(0, None, args, before=last.endswith("pre_hook"))
             else:

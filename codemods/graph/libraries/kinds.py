@@ -20,7 +20,7 @@ from codemods.graph.model.facts.libraries import (
 from codemods.graph.model.facts.python import CALLING_LATER, CARRYING_LIBRARIES, NUMBERS_OF
 from codemods.graph.model.kinds import Escape, UseKind
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import ARRAY, NUMBER, Const, Library, Reference, Tuple, Unknown
+from codemods.graph.model.values import ARRAY, NONE, NUMBER, Const, Library, Reference, Tuple, Unknown
 from codemods.graph.torch.model import Torch
 
 _PREPARING = ("Tokenizer", "Processor", "Config")
@@ -110,6 +110,13 @@ def _recorded(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value |
 def _anywhere(engine: Torch, path: str, args: Arguments, at: ast.AST) -> None:
     # it reads what objects hold, or replaces that for a while
     engine.run.trace.complete = False
+
+
+@CALLS.of("torch.autograd.graph.register_multi_grad_hook")
+def _of_several_gradients(engine: Torch, path: str, args: Arguments, at: ast.AST) -> None:
+    for value in engine.run.flat(args.get(0, "tensors") or NONE):
+        engine.run.use(value, UseKind.GRADIENT_READ, at)
+        engine.run.wants_gradient(value, at)
 
 
 @CALLS.of("importlib.import_module")

@@ -11,7 +11,7 @@ from codemods.graph.model.walks import keeps, may_walk
 from codemods.source.walking import walk
 from codemods.terms.words import words
 
-_TOLD_APART = CARRYING_LIBRARIES | {"", "builtins", "torch"}
+TOLD_APART = CARRYING_LIBRARIES | {"", "builtins", "torch"}
 """Libraries of which is followed what they do with classes and functions of the tree, and what is none."""
 
 _RECORDING = words("warnings.catch_warnings logging.setLogRecordFactory logging.setLoggerClass")
@@ -22,7 +22,7 @@ def answering(file: ParsedFile) -> frozenset[str]:
     """The modules from whose classes a file derives one that may keep or walk what it gets, of which it replaces
     something, or that it asks to record what they get."""
     asked = (path.rpartition(".")[0] for node in walk(file.tree) for path in _answered(file, node))
-    return frozenset(module for module in asked if module.partition(".")[0] not in _TOLD_APART)
+    return frozenset(module for module in asked if module.partition(".")[0] not in TOLD_APART)
 
 
 def _answered(file: ParsedFile, node: ast.AST) -> Iterator[str]:

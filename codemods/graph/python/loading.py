@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from codemods.graph.model.answering import answering
+from codemods.graph.model.answering import TOLD_APART, answering
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cells import Key
 from codemods.graph.model.kinds import CarrierKind
@@ -92,6 +92,8 @@ class Loading(Functions):
 
     def answers(self, path: str) -> bool:
         """Whether the module of a library's function may hand what it gets to code of the tree."""
+        if path.partition(".")[0] in TOLD_APART:
+            return False
         loaded = self.run.looked_at & self.modules.loaded.keys()
         files = [self.run.frame.file, *filter(None, map(self.importer.file, sorted(loaded)))]
         known = self.modules.answering

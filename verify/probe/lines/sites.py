@@ -25,6 +25,7 @@ class Tree:
         self._start = os.getcwd()
         self._known: dict[str, str | None] = {}
         self._packages: dict[str, bool] = {}
+        self._among_packages = any(part in _INSTALLED for part in self._root.split(os.sep))
         self._main: str | None = None
 
     def relative(self, filename: str) -> str | None:
@@ -53,7 +54,7 @@ class Tree:
         A program has thousands of them, and where its main thread computes, each call of the system takes the
         interpreter's lock away for long.
         """
-        if any(part in _INSTALLED for part in self._root.split(os.sep)):
+        if self._among_packages:
             return False
         if filename.startswith(_STANDARD) and not self._root.startswith(_STANDARD):
             inside = filename[len(_STANDARD) :]
