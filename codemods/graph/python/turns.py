@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from codemods.graph.model.cells import Key
 from codemods.graph.model.nodes import Unseen, Value
@@ -26,7 +28,7 @@ from codemods.graph.model.values import (
     Tuple,
 )
 from codemods.graph.python.iteration import Iteration
-from codemods.graph.run.contents import ITEMS
+from codemods.graph.run.contents import ITEMS, REST
 
 MAX_TURNS = 4
 """How many turns of a loop are run at most: more than two where a turn walks what none before walked, or retains it."""
@@ -40,6 +42,7 @@ _DEEPEST = 3
 """How deep what a turn made anew is looked into for what conditions may ask for."""
 
 _WITH_IDENTITY = (Instance, Sequence, Mapping)
+_WithIdentity = Instance | Sequence | Mapping
 _HOLDING = (*_WITH_IDENTITY, Tuple)
 
 
@@ -102,7 +105,10 @@ class Turns(Iteration):
                 run.dead = True
                 break
             handed = None if counted else self._handed_on(start, ends, begun, oldest)
+            nested = {} if counted or not turn else self._nested(start, ends, begun, oldest)
             run.meet(ends, start)
+            for cell, below in nested.items():
+                self._go_deeper(cell, below)
             filling = handed is not None and self._let_go_on(handed, loop, first=turn == 1)
             if handed is not None and handed.decided:
                 # turns go through the same again once all that decides is what it was
@@ -162,6 +168,56 @@ class Turns(Iteration):
             self._deepen(key, old, loop)
         return handed.filling or (first and bool(handed.grown))
 
+    def _nested(self, start: State, ends: list[State], begun: dict[Key, None], oldest: int) -> dict[Key, Value]:
+        """The cells by which what a turn made lies in what the one before it made, or the other way round, ``node[k] =
+        {}; node = node[k]``: of the inner one, with what lies in the outer one there."""
+        found: dict[Key, Value] = {}
+        for end in ends:
+            self.run.s = end
+            for key in written_since(end, start.log):
+                old, new = start.peek(key), end.peek(key)
+                if new is old or key in begun or not isinstance(old, Value) or not isinstance(new, Value):
+                    continue
+                for one, other in itertools.product(self._made_since(old, oldest), self._made_since(new, oldest)):
+                    for outer, inner in ((one, other), (other, one)):
+                        name, below = self._way_down(outer, inner)
+                        if below is not None:
+                            found[inner.oid, name] = below
+        return found
+
+    def _made_since(self, value: Value, oldest: int) -> list[_WithIdentity]:
+        """Containers and objects that may be a value and were made since an identity; what modules hold is followed as
+        they are."""
+        return [
+            option
+            for option in self.run.options(value)
+            if isinstance(option, (Instance, Sequence, Mapping)) and option.oid > oldest and not _is_module(option)
+        ]
+
+    def _way_down(self, outer: _WithIdentity, inner: _WithIdentity) -> tuple[Any, Value | None]:
+        """Under which name something is held that is, or leads to, another thing; with what lies there."""
+        run = self.run
+        for name in (ITEMS, REST, *run.attributes.get(outer.oid, ())):
+            content = run.s.peek((outer.oid, name))
+            for part in content if isinstance(content, tuple) else (content,):
+                if isinstance(part, Value) and self._holds(part, inner):
+                    return (name if isinstance(outer, Instance) else REST), part
+        return None, None
+
+    def _holds(self, value: Value, inner: _WithIdentity) -> bool:
+        """Whether a value is, or leads to, a thing."""
+        mine = {getattr(option, "oid", 0) for option in self.run.options(value)}
+        return inner.oid in mine or inner.oid in self._inside(value)
+
+    def _go_deeper(self, cell: Key, below: Value) -> None:
+        """Let the innermost that turns have made stand for all that more of them would nest in it."""
+        held = self.run.s.peek(cell)
+        if isinstance(held, Value) and below in self.run.options(held):
+            return
+        self.run.s.set(cell, self.run.join(held, below) if isinstance(held, Value) else below)
+        if cell[1] != REST:
+            self.run.attributes.setdefault(cell[0], {})[cell[1]] = None
+
     def _fuller(self, old: object, new: object) -> bool:
         """Whether a cell holds a graph that held none, or one more of the elements of a list that did not grow."""
         if isinstance(old, tuple) and isinstance(new, tuple):
@@ -210,19 +266,22 @@ class Turns(Iteration):
         wanted |= {o.oid for o in run.options(inner) if isinstance(o, _WITH_IDENTITY)}
         if not wanted or not run.reach([inner]):
             return False
+        return any(known in wanted for known in self._inside(outer))
+
+    def _inside(self, value: Value) -> Iterator[int]:
+        """The identities of all that lies in a value."""
+        run = self.run
         seen: set[int] = set()
-        stack = list(run.options(outer))
+        stack = list(run.options(value))
         while stack:
             one = stack.pop()
             for part in (*run.elements(one), *run.children_of(one)):
                 for option in run.options(part):
                     known = getattr(option, "oid", id(option))
-                    if known in wanted:
-                        return True
+                    yield known
                     if known not in seen and isinstance(option, _HOLDING):
                         seen.add(known)
                         stack.append(option)
-        return False
 
     def _may_be_missed(self, key: Key) -> bool:
         """Whether code may ask if a cell holds anything: a key of a dict, an attribute of an object."""
@@ -260,6 +319,10 @@ class Turns(Iteration):
             return kind
         names = (ITEMS, *self.run.attributes.get(content.oid, ()))
         return kind, *((name, inside(state.peek((content.oid, name)))) for name in names)
+
+
+def _is_module(value: _WithIdentity) -> bool:
+    return isinstance(value, Instance) and value.cls.is_module
 
 
 def _class_of(info: ClassInfo, oldest: int) -> object:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from codemods.graph.model.nodes import Node, Value
+from codemods.graph.model.kinds import UnseenKind
+from codemods.graph.model.nodes import Node, Unseen, Value
 from codemods.graph.model.values import (
     TRUE,
     Const,
@@ -40,7 +41,11 @@ class Holding(Leaves):
         self.s.set((holder.oid, name), value)
         self.attributes.setdefault(holder.oid, {})[name] = None
         if self.nodes_of(value):
-            self.holders.add(_outermost(holder).oid)
+            outermost = _outermost(holder)
+            self.holders.add(outermost.oid)
+            if any(isinstance(o, Unseen) and o.kind is UnseenKind.LOST for o in outermost.shadow):
+                # it is one of the things that are seen, and nobody can say which
+                self.trace.complete = False
 
     def held_in(self, values: Iterable[Value]) -> list[Node]:
         """The graphs, not freed yet, that were put into objects and into things that cannot be seen: code that gets
