@@ -50,7 +50,8 @@ class Plain(Value):
     """Of a number that counts the turns of a loop, or a name that is another in each: in which turn, of those that are
     run; of a range, 0 where it begins there. Of itself nothing is known, for later turns are like these."""
     counts: tuple[ast.AST, int] | None = None
-    """What is gone through in these turns: the expression, and the identity of what gives the names."""
+    """What is gone through in these turns: the expression, and the identity of what gives the names. Without a
+    ``turn`` it is the number of the turn before."""
     number: bool = False
     """Whether between the ends of a text a number stands that counts, as ``str`` writes it."""
 

@@ -160,6 +160,7 @@ class Assignments(Growing):
         """Take a part out of a list: where it is not known which, each of the elements may stay, at any place."""
         run = self.run
         run.trace.emptied.append((container.oid, run.clock))
+        run.lengths.pop(container.oid, None)
         items, rest = list(run.s.get((container.oid, ITEMS)) or ()), run.one_of(run.elements(container))
         ends = [NONE if end is None else self.evaluate(end) for end in (part.lower, part.upper, part.step)]
         bounds = [end.value for end in ends if isinstance(end, Const) and isinstance(end.value, (int, NoneType))]

@@ -40,6 +40,8 @@ class Branches(Expressions):
             return
         run.use(test, UseKind.TRUTH, s)
         truth = run.truth(test)
+        if truth is None:
+            truth = self.in_this_turn(s)
         if truth is True:
             self.execute(s.body)
             return

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from codemods.graph.model.kinds import SequenceKind
 from codemods.graph.model.nodes import Value
+from codemods.graph.model.values import Library, Sequence
 from codemods.graph.python.in_place import InPlace
 from codemods.source.walking import children, walk
 
@@ -30,7 +31,18 @@ class Comprehensions(InPlace):
         if len(found) > 1 and any(generator.ifs for generator in e.generators):
             # which of them are left out is not known
             self.mix(made)
+        elif len(e.generators) == 1:
+            self._note_length(e.generators[0].iter, made)
         return made
+
+    def _note_length(self, through: ast.expr, made: Sequence) -> None:
+        """``[... for _ in range(n)]`` has so many elements."""
+        ends = through.args if isinstance(through, ast.Call) else []
+        called = self.run.values.get(through.func) if isinstance(through, ast.Call) else None
+        if isinstance(called, Library) and called.path == "builtins.range" and len(ends) == 1:
+            length = self.run.values.get(ends[0])
+            if length is not None:
+                self.run.lengths[made.oid] = length
 
     def _eval_GeneratorExp(self, e: ast.GeneratorExp) -> Value:
         found: list[Value] = []

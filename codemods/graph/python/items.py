@@ -94,6 +94,8 @@ class Items(Namespaces):
             value = items[place]
         elif isinstance(key, Plain) and self._counts_to(container, key, items):
             value = self._item_in_turn(container, key, items, rest)
+        elif (before := self.torch.put_before(container, key)) is not None:
+            value = before
         else:
             value = run.one_of([*items, *([rest] if rest is not None else [])])
         if not isinstance(value, Value):
@@ -122,12 +124,11 @@ class Items(Namespaces):
 
     def _set_in_turn(self, container: Sequence, key: Plain, items: tuple[Value, ...], value: Value) -> None:
         """Put a value where a loop counts to: it may end before it comes to what lies behind the first."""
-        turn, known = key.turn or 0, self.torch.put_in_turns(container, key)
+        turn = key.turn or 0
         changed = (
             (*items[:turn], *(self.run.join(item, value) for item in items[turn:])) if turn else (value, *items[1:])
         )
-        self.run.s.set((container.oid, ITEMS), changed)
-        self.torch.keep_turns(container, key, known, value)
+        self.torch.put_in_turn(container, key, value, items=changed)
 
     def _item_of_dict(self, container: Mapping, key: Value, at: ast.AST) -> Value:
         self.fill_registry(container.oid)
@@ -145,6 +146,8 @@ class Items(Namespaces):
     def under(self, container: Mapping, key: Value) -> Value | None:
         """What a dict may hold under a key; None if nothing."""
         if not isinstance(key, Const):
+            if (before := self.torch.put_before(container, key)) is not None:
+                return before
             known = self.torch.put_in_turns(container, key)
             turn = key.turn if isinstance(key, Plain) and key.turn is not None else len(known)
             return (known[turn] if turn < len(known) else None) or self.run.one_of(self.run.elements(container))
@@ -265,6 +268,7 @@ class Items(Namespaces):
         if isinstance(at, ast.Subscript) and isinstance(at.slice, ast.Slice):
             # c[1:2] = values
             value = run.one_of(run.elements(value)) or value
+            run.lengths.pop(container.oid, None)
         run.stored(value, Carrier(CarrierKind.ELEMENT, container.oid, str(getattr(key, "value", ""))), at)
         items = run.s.get((container.oid, ITEMS)) or ()
         place = _place(key, len(items))
@@ -277,7 +281,7 @@ class Items(Namespaces):
         elif isinstance(key, Plain) and key.turn is not None and all(isinstance(i, (Const, Plain)) for i in items):
             # each turn of the loop comes to its own place, where nothing lay
             rest = run.s.get((container.oid, REST))
-            run.s.set((container.oid, REST), value if rest is None else run.join(rest, value))
+            self.torch.put_in_turn(container, key, value, rest=value if rest is None else run.join(rest, value))
         else:
             self.mix(container, value)
         self.torch.note_storing(container, expression, value, "[]", at)

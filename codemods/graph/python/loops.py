@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.state import State
-from codemods.graph.model.values import NONE, NUMBER
+from codemods.graph.model.values import NONE, NUMBER, Const, Library, Sequence, Unknown
 from codemods.graph.python.branches import Branches
 from codemods.graph.python.initializing import last_of_each
+from codemods.graph.run.contents import ITEMS, REST
 
 _FEW = 2
 """Turns that every loop is run for anyway."""
@@ -57,6 +58,8 @@ class Loops(Branches):
         self.breaks = []
         run.s = base.fork(run.clock)
         finished: list[State] = []
+        if isinstance(s, ast.For):
+            run.began[s.iter] = run.tick()
         opened = [] if counted else [run.tick()]
         run.open_loops += opened
         try:
@@ -64,6 +67,8 @@ class Loops(Branches):
         finally:
             del run.open_loops[len(run.open_loops) - len(opened) :]
         if not run.dead:
+            if isinstance(s, ast.For):
+                self._has_filled(s.iter)
             self.execute(s.orelse)
             if not run.dead:
                 finished.append(run.s)
@@ -78,3 +83,32 @@ class Loops(Branches):
             run.s = base
             return
         run.meet(ends, base)
+
+    def _has_filled(self, through: ast.expr) -> None:
+        """A loop has come to its end: of the lists in which it put something in every place nothing else is left."""
+        counts = (through, 0)
+        for container in self.run.filled.get(counts, ()):
+            put = self.torch.put_by_all(container, counts)
+            if put and self._goes_over(through, container):
+                self.run.s.set((container.oid, ITEMS), tuple(put))
+                self.run.s.delete((container.oid, REST))
+
+    def _goes_over(self, through: ast.expr, container: Sequence) -> bool:
+        """Whether a loop counts to every place of a list."""
+        values = self.run.values
+        if not isinstance(through, ast.Call) or not through.args:
+            return False
+        called, last = values.get(through.func), through.args[-1]
+        name = called.path if isinstance(called, Library) else ""
+        if name == "builtins.enumerate":
+            return values.get(last) is container
+        if name != "builtins.range":
+            return False
+        if isinstance(last, ast.Call) and len(last.args) == 1:
+            measured = values.get(last.func)
+            of_all = isinstance(measured, Library) and measured.path == "builtins.len"
+            return of_all and values.get(last.args[0]) is container
+        count, length = values.get(last), self.run.lengths.get(container.oid)
+        if isinstance(count, Const) and isinstance(length, Const):
+            return isinstance(count.value, int) and isinstance(length.value, int) and count.value >= length.value
+        return isinstance(count, Unknown) and count is length

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -35,6 +36,7 @@ from codemods.graph.model.values import (
 from codemods.graph.python.old_forms import OldForms
 from codemods.graph.python.plain_values import begin_of, end_of, is_text, of_plain
 from codemods.graph.run.contents import REST
+from codemods.source.walking import walk
 
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
@@ -71,6 +73,16 @@ _METHODS = {
     "GtE": "ge",
 }
 """The special methods that classes define operators by (docs: data model)."""
+
+_LATER: dict[tuple[type[ast.cmpop], object], bool] = {
+    (ast.Eq, 0): False,
+    (ast.LtE, 0): False,
+    (ast.Lt, 1): False,
+    (ast.NotEq, 0): True,
+    (ast.Gt, 0): True,
+    (ast.GtE, 1): True,
+}
+"""What a comparison of the number of a turn gives in all turns but the first one, where that gives something else."""
 
 _CONTAINERS = (Mapping, Sequence, Tuple)
 
@@ -231,6 +243,8 @@ class Operators(OldForms):
             every = [*items, *items] if isinstance(left, Sequence) else items
             made = run.new_sequence(every, run.one_of(several))
             run.repeated.add(made.oid)
+            if len(items) == 1 and not several:
+                run.lengths[made.oid] = right
             return self.counted_as(made, left)
         if isinstance(left, Sequence) and isinstance(right, Sequence):
             # sets
@@ -378,6 +392,8 @@ class Operators(OldForms):
         test = self.evaluate(e.test)
         run.use(test, UseKind.TRUTH, e)
         truth = run.truth(test)
+        if truth is None:
+            truth = self.in_this_turn(e)
         if truth is not None:
             return self.evaluate(e.body if truth else e.orelse)
         base = run.s
@@ -392,6 +408,43 @@ class Operators(OldForms):
         self.raises_here = self.raises_here and first_raises
         run.meet([after_first, after_second], base)
         return run.join(first, second)
+
+    def in_this_turn(self, e: ast.IfExp | ast.If) -> bool | None:
+        """What a condition gives that only asks whether a loop is in its first turn, where one of the ways takes what
+        the turn before left in a container: ``states[t - 1]``. None of others: a state that goes through a variable
+        takes turns that begin with and without it."""
+        test, negated = e.test, False
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test, negated = test.operand, True
+        subject, later = test, True
+        if isinstance(test, ast.Compare):
+            limit = test.comparators[0]
+            asked = type(test.ops[0]), getattr(limit, "value", None)
+            if len(test.ops) > 1 or type(asked[1]) is not int or asked not in _LATER:
+                return None
+            subject, later = test.left, _LATER[asked]
+        if not isinstance(subject, ast.Name):
+            return None
+        number = self.run.values.get(subject)
+        if not isinstance(number, Plain) or number.turn is None or number.counts is None:
+            return None
+        if not self._goes_up(number.counts[0]) or not any(map(_is_before, walk(e), itertools.repeat(subject.id))):
+            return None
+        return (later if number.turn else not later) is not negated
+
+    def _goes_up(self, through: ast.AST) -> bool:
+        """Whether a loop around goes through this, and counts its turns from 0, in their order."""
+        around = any(getattr(loop, "iter", None) is through for loop, _ in self.run.frame.loops)
+        called = self.run.values.get(through.func) if around and isinstance(through, ast.Call) else None
+        return isinstance(called, Library) and called.path in ("builtins.range", "builtins.enumerate")
+
+
+def _is_before(node: ast.AST, name: str) -> bool:
+    """Whether it is an element under the number before that of a ``name``."""
+    place = node.slice if isinstance(node, ast.Subscript) else None
+    if not isinstance(place, ast.BinOp) or not isinstance(place.op, ast.Sub) or not isinstance(place.left, ast.Name):
+        return False
+    return place.left.id == name and isinstance(place.right, ast.Constant) and place.right.value == 1
 
 
 def _same_type(left: Value, right: Value) -> bool | None:

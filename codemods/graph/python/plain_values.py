@@ -24,6 +24,10 @@ def of_plain(name: str, left: Const | Plain, right: Const | Plain) -> Value:
             return Plain(PlainKind.TEXT, left.begin)
         end = left.end if left.number else ""
         return Plain(PlainKind.TEXT, left.begin, end + str(right.value), number=left.number)
+    if name == "Sub" and isinstance(left, Plain) and left.turn and left.kind is PlainKind.NUMBER:
+        # in the turn before this one
+        one = isinstance(right, Const) and type(right.value) is int and right.value == 1
+        return Plain(PlainKind.NUMBER, counts=left.counts) if one else NUMBER
     return NUMBER
 
 

@@ -31,6 +31,7 @@ from codemods.graph.model.values import (
     Optimizer,
     Partial,
     Plain,
+    Sequence,
     Tensor,
     Tuple,
     Unknown,
@@ -108,6 +109,12 @@ class Core:
         """Lists whose order of elements is unknown."""
         self.counts: dict[tuple[ast.AST, int, int], Plain] = {}
         """The numbers of turns, by what is gone through."""
+        self.began: dict[ast.AST, int] = {}
+        """When a loop began last, by what it goes through."""
+        self.filled: dict[tuple[ast.AST, int], dict[Sequence, None]] = {}
+        """The lists into which turns put something where they count to, by what is gone through."""
+        self.lengths: dict[int, Value] = {}
+        """How many elements lists have that were made by ``[x] * n`` or for each of a range, unless that may have changed."""
         self.open_loops: list[int] = []
         """When the loops around began that may take more turns than are run, outermost first."""
         self.repeated: set[int] = set()

@@ -140,6 +140,7 @@ class Escaping(Uses):
         for value in args.all():
             for option in self.options(value):
                 if isinstance(option, (Sequence, Mapping)):
+                    self.lengths.pop(option.oid, None)
                     rest = self.s.get((option.oid, REST))
                     self.s.set((option.oid, REST), self.join(rest, made) if isinstance(rest, Value) else made)
 

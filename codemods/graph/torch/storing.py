@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.kinds import CarrierKind, UseKind
@@ -54,11 +55,11 @@ class Stores(Modules):
                 # this may be the name of one of the turns
                 run.s.set((mapping.oid, TURNS), ())
         else:
-            known = self.put_in_turns(mapping, key)
+            known = self._known_turns(mapping, key)
             old = run.s.get((mapping.oid, REST))
             run.s.set((mapping.oid, REST), value if old is None else run.join(old, value))
             if isinstance(key, Plain) and key.turn is not None:
-                self.keep_turns(mapping, key, known, value)
+                self._keep_turns(mapping, key, known, value)
 
     def _show(self, mapping: Mapping, key: Value, value: Value) -> None:
         """Let the views of a dict show what is put into it."""
@@ -72,6 +73,25 @@ class Stores(Modules):
     def put_in_turns(self, container: Value, key: Value) -> list[Value | None]:
         """What the turns of the same loop put into a list or dict, by their numbers, if nothing else changed it
         since."""
+        return self._known_turns(container, key)[::2]
+
+    def put_before(self, container: Value, key: Value) -> Value | None:
+        """What earlier turns of the loop that runs put where ``key``, the number of one of them, counts to."""
+        if not isinstance(key, Plain) or key.turn is not None or key.counts is None:
+            return None
+        known = self._known_turns(container, key)
+        began = self.run.began.get(key.counts[0], self.run.clock)
+        return self.run.one_of([value for value, at in zip(known[::2], known[1::2], strict=True) if at > began])
+
+    def put_by_all(self, container: Value, counts: tuple[ast.AST, int]) -> list[Value]:
+        """What a loop that has come to its end put where it counts to, if each of its turns did so and nothing else
+        changed the list since; in turns."""
+        known = self._known_turns(container, Plain(counts=counts))
+        began = self.run.began.get(counts[0], self.run.clock)
+        return known[::2] if len(known) == 4 and all(at > began for at in known[1::2]) else []
+
+    def _known_turns(self, container: Value, key: Value) -> list[Any]:
+        """What turns put into a list or dict, each with the moment; None and 0 for those that put nothing."""
         oid = getattr(container, "oid", 0)
         counts, items, rest, *known = self.run.s.get((oid, TURNS)) or (None, None, None)
         same = items is self.run.s.get((oid, ITEMS)) and rest is self.run.s.get((oid, REST))
@@ -83,11 +103,20 @@ class Stores(Modules):
             self.run.s.set(key, ())
             self.run.displaced.add(key[0])
 
-    def keep_turns(self, container: Value, key: Plain, known: list[Value | None], value: Value) -> None:
+    def put_in_turn(self, container: Sequence, key: Plain, value: Value, **cells: Any) -> None:
+        """``container[key] = value`` in a turn of a loop, which leaves a list so: ``items`` or ``rest``."""
+        known = self._known_turns(container, key)
+        for cell, content in cells.items():
+            self.run.s.set((container.oid, ITEMS if cell == "items" else REST), content)
+        self._keep_turns(container, key, known, value)
+        if key.counts is not None:
+            self.run.filled.setdefault(key.counts, {})[container] = None
+
+    def _keep_turns(self, container: Value, key: Plain, known: list[Any], value: Value) -> None:
         """Remember what a turn put into a list or dict beside what the others did."""
         oid, turn = getattr(container, "oid", 0), key.turn or 0
-        turns = [*known, *[None] * (turn + 1 - len(known))]
-        turns[turn] = value
+        turns = [*known, *[None, 0] * (turn + 1 - len(known) // 2)]
+        turns[2 * turn : 2 * turn + 2] = value, self.run.tick()
         self.run.s.set((oid, TURNS), (key.counts, self.run.s.get((oid, ITEMS)), self.run.s.get((oid, REST)), *turns))
 
     def note_storing(

@@ -71,6 +71,7 @@ def _keep(
 ) -> None:
     """Put ``new`` beside the ``items`` that the container held when it was called, where ``name`` puts them."""
     run = engine.run
+    run.lengths.pop(container.oid, None)
     apart = len(items) < _APART
     if run.open_loops and run.born.get(container.oid, 0) < run.open_loops[-1]:
         # each turn puts something in, also those that are not run
@@ -109,6 +110,7 @@ def _note(engine: Filling, container: Sequence, name: str, value: Value, at: ast
 def _clear(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
     run = engine.run
     run.trace.emptied.append((container.oid, run.clock))
+    run.lengths.pop(container.oid, None)
     run.s.set((container.oid, ITEMS), ())
     run.s.delete((container.oid, REST))
     run.s.set((container.oid, CLEARED), run.tick())
@@ -120,6 +122,7 @@ def _pop(engine: Filling, container: Sequence, name: str, args: Arguments, at: a
     run = engine.run
     if name != "popitem":
         run.trace.emptied.append((container.oid, run.clock))
+        run.lengths.pop(container.oid, None)
     items = run.s.get((container.oid, ITEMS)) or ()
     if container.oid in run.repeated and (args.positional or name == "popleft"):
         # [x] * n: what is put in comes out n turns later
@@ -148,6 +151,7 @@ def _popped(name: str, given: list[Value], count: int) -> int | None:
 @OF_LISTS.of("remove")
 def _remove(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
     engine.run.trace.emptied.append((container.oid, engine.run.clock))
+    engine.run.lengths.pop(container.oid, None)
     items = engine.run.s.get((container.oid, ITEMS)) or ()
     if len(items) > 1:
         engine.mix(container)
