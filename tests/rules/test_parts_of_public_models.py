@@ -139,3 +139,39 @@ def test_layers_of_a_public_model_one_by_one_keep_the_graph(tmp_path: Path, turn
 def test_what_is_no_model_may_cut_it(tmp_path: Path, turns: str) -> None:
     code = LAYERS.format(turns=turns, model="mylib.layers()")
     assert found(tmp_path, "attached-loss-total", HEAD, code) == []
+
+
+FLAGGED = """
+import {module}
+
+net = {made}
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in batches:
+    loss = torch.nn.functional.mse_loss(net(x), torch.zeros(1, 2))
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "kept"),
+    [
+        ("timm.models.create_model('resnet18')", False),
+        ("torchaudio.models.Wav2Letter()", False),
+        ("geffnet.create_model('efficientnet_b0')", False),
+        ("open_clip.create_model('ViT-B-32')", False),
+        ("pytorchcv.model_provider.get_model('resnet18')", False),
+        ("facenet_pytorch.InceptionResnetV1()", False),
+        ("vit_pytorch.ViT(image_size=32)", False),
+        ("pytorch_transformers.BertModel.from_pretrained('bert')", False),
+        ("pytorch_pretrained_bert.BertForSequenceClassification.from_pretrained('bert')", False),
+        # what it found last stays on it
+        ("vit_pytorch.extractor.Extractor(base)", True),
+        ("mylib.models.create_model('resnet18')", True),
+    ],
+)
+def test_a_public_model_keeps_no_graph(tmp_path: Path, made: str, kept: bool) -> None:
+    code = FLAGGED.format(module=made.partition(".")[0], made=made)
+    findings = found(tmp_path, "surplus-retain-graph", HEAD, code)
+    assert [f.promise for f in findings] == [Promise.ADVICE if kept else Promise.EXACT]

@@ -76,8 +76,10 @@ NO_ARRAY_ESTIMATORS = frozenset({"sklearn.preprocessing.FunctionTransformer"})
 
 MODEL_LIBRARIES = words(
     """
-    torchvision.models timm.create_model pretrainedmodels segmentation_models_pytorch efficientnet_pytorch
-    torch.hub.load
+    torchvision.models timm.create_model timm.models.create_model pretrainedmodels segmentation_models_pytorch
+    efficientnet_pytorch torch.hub.load torchaudio.models geffnet.create_model open_clip.create_model
+    pytorchcv.model_provider.get_model resnest.torch facenet_pytorch.InceptionResnetV1 vit_pytorch.ViT lpips.LPIPS
+    torchcrf.CRF
     """
 )
 """Calls below these names return modules (their docs)."""
@@ -92,7 +94,9 @@ RUN_BY_PARTS = ("torchvision.models", "timm.create_model", "pretrainedmodels")
 """Those among them whose methods run layers and nothing else where they are given a tensor: ``net.layer1(x)``,
 ``net.forward_features(x)``, ``net.logits(x)`` (their sources)."""
 
-LAYER_LIBRARIES = words("torch_geometric.nn dgl.nn monai.networks timm.layers torchvision.ops")
+LAYER_LIBRARIES = words(
+    "torch_geometric.nn dgl.nn monai.networks timm.layers timm.models.layers torchvision.ops einops.layers.torch"
+)
 """Classes below these names are layers that keep no graph from one call to the next (their docs), but for
 ``REMEMBERING``."""
 
@@ -107,7 +111,10 @@ LOSS_LIBRARIES = words("torch.nn pytorch_metric_learning.losses kornia.losses mo
 """Classes below these names that are called ``...Loss`` make losses of what they are given, and take no gradient
 themselves (their docs)."""
 
-KEEPING_NOTHING = (*MODEL_LIBRARIES, *LAYER_LIBRARIES, "torch.nn.", "transformers.")
+KEEPING_NOTHING = (
+    *(*MODEL_LIBRARIES, *LAYER_LIBRARIES, "torch.nn.", "transformers."),
+    *("pytorch_transformers.", "pytorch_pretrained_bert."),
+)
 """How the public names begin of modules that keep no graph from one call to the next."""
 
 _WITHOUT_GRAD = (("transformers.", "generate"), ("sentence_transformers.", "encode"), ("whisper.", "transcribe"))
