@@ -114,8 +114,8 @@ class Core:
         self.filled: dict[tuple[ast.AST, int], dict[Sequence, None]] = {}
         """The lists into which turns put something where they count to, by what is gone through."""
         self.lengths: dict[int, Value] = {}
-        """How many elements lists have that were made by ``[x] * n`` or for each of a range, if nothing may have changed
-        that."""
+        """How many elements lists have that were made by ``[x] * n`` or for each of a range, unless that may have
+        changed."""
         self.open_loops: list[int] = []
         """When the loops around began that may take more turns than are run, outermost first."""
         self.repeated: set[int] = set()
