@@ -69,6 +69,75 @@ def test_the_leak_meets_the_limit() -> None:
     assert {rewrite["verdict"] for rewrite in rewrites} == {"kept"}
 
 
+SIZES = dedent(
+    """\
+    import torch
+    from torch import nn
+
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1)).cuda()
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+    for step in range(20):
+        rows = {rows}
+        batch = torch.randn(rows, 64, device="cuda")
+        loss = net(batch).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    """
+)
+PIECES = dedent(
+    """\
+    import torch
+    from torch import nn
+
+    torch.manual_seed(0)
+    net = nn.Linear(8, 1).cuda()
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+    kept = []
+    for step in range(20):
+        loss = net(torch.randn(4, 8, device="cuda")).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step == 3:
+            filled = [torch.empty(2 << 20, dtype=torch.uint8, device="cuda") for _ in range({pieces})]
+            kept = filled[::9]
+            del filled
+        if step == 4:
+            large = torch.empty(200 << 20, dtype=torch.uint8, device="cuda")
+    """
+)
+
+
+def diagnosed(script: str, *arguments: str) -> list[dict[str, Any]]:
+    Path("train.py").write_text(script)
+    ran = codemod("doctor", "train.py", "--format", "json", "--device", "cuda", *arguments)
+    assert ran.stdout, ran.stderr
+    found: list[dict[str, Any]] = json.loads(ran.stdout)["faults"]
+    return found
+
+
+def test_a_cache_that_grows_names_the_line_that_asks() -> None:
+    # Each step needs larger blocks than all before left behind.
+    (fault,) = diagnosed(SIZES.format(rows="100_000 + 40_000 * step"))
+    assert fault["kind"] == "growing-cache"
+    assert fault["figures"]["reserved_bytes"] > 1.5 * fault["figures"]["peak_bytes"]
+    assert any("batch" in clue["source"] or "net(" in clue["source"] for clue in fault["clues"][1:]), fault["clues"]
+
+
+def test_a_cache_that_settles_is_no_fault() -> None:
+    assert diagnosed(SIZES.format(rows="100_000 if step % 2 else 50_000")) == []
+
+
+def test_memory_in_pieces_is_told_from_full_memory() -> None:
+    (pieces,) = diagnosed(PIECES.format(pieces=170), "--memory-limit", "400M")
+    assert pieces["kind"] == "out-of-memory"
+    assert "in pieces" in pieces["remedy"], pieces
+    (full,) = diagnosed(PIECES.format(pieces=170).replace("[::9]", "[:]"), "--memory-limit", "400M")
+    assert "in pieces" not in full["remedy"], full
+
+
 def test_the_same_twice() -> None:
     _, runs, _ = entry()
     assert runs["deterministic"] is True

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from verify.diagnosis import devices, graphs, learning, resources
+from verify.diagnosis import allocator, devices, graphs, learning, resources
 from verify.diagnosis.evidence import Sources, events, last
 from verify.diagnosis.folded import Graph
 from verify.diagnosis.measures import measured
@@ -119,6 +119,7 @@ def faults(
     flow: Run | None = None,
     timed: Run | None = None,
     placed: Run | None = None,
+    traced: Run | None = None,
 ) -> list[Fault]:
     """Return what is wrong: ``first`` is the run that watched everything, the others looked closer, if they were made.
 
@@ -137,6 +138,7 @@ def faults(
         *learning.not_in_optimizer(first, sources),
         *learning.never_cleared(first, sources),
         *resources.stores(first),
+        *allocator.growing(first, traced, sources),
         *([] if rootless else graphs.unused_forwards(first, sources, ungraded)),
         *([] if timed is None else resources.slower(first, timed, sources)),
     ]
@@ -177,7 +179,8 @@ class _Examination:
         flow = self._flow(first) if self._names else None
         timed = self._timed(first)
         placed = self._placed(first)
-        found = faults(first, self._sources, closer=closer, flow=flow, timed=timed, placed=placed)
+        traced = self._traced(first) if self._names else None
+        found = faults(first, self._sources, closer=closer, flow=flow, timed=timed, placed=placed, traced=traced)
         return self._told(first, [pictured(fault, closer, first, self._sources) for fault in found])
 
     def _run(self, name: str, plan: Mapping[str, Any]) -> Run:
@@ -221,6 +224,9 @@ class _Examination:
     def _timed(self, first: Run) -> Run | None:
         return None if resources.slows(first) is None else self._run("which line gets slower", {"pace": True})
 
+    def _traced(self, first: Run) -> Run | None:
+        return None if allocator.grows(first) is None else self._run("what the CUDA cache grows for", {"cache": True})
+
     def _told(self, first: Run, faults: list[Fault]) -> Diagnosis:
         record = first.record
         peak = resources.peak(first)
@@ -228,7 +234,7 @@ class _Examination:
             command=self._command.text,
             root=str(self._runner.root),
             faults=tuple(faults),
-            remarks=(*learning.remarks(first), *([peak] if peak else [])),
+            remarks=(*learning.remarks(first), *(text for text in (peak, allocator.retries(first)) if text)),
             watched=WATCHED,
             unwatched=self._unwatched(first),
             steps=len(record.steps),

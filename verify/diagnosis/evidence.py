@@ -22,6 +22,8 @@
   bytes}, parameters, gradients, state; bytes
 * ``stores``: looks (steps), containers: list of {name, kind, length, added, tensor_bytes, plain_bytes, graph}, per step
 * ``pace``: seconds (of each step), lines: list of {site, before, after}: medians of a step in the first and last third
+* ``cache``: steps: list of [bytes reserved on cards, most bytes of tensors in the step]; retries: how often the
+  allocator gave back what it keeps to find memory; lines: list of {site, bytes} for which it took memory
 * ``walks``: backwards: list of [site, new nodes, nodes that were walked before]
 * ``graph``: for (``second``, ``inplace``, ``growth``, ``memory``, ``step``), nodes, whole (whether all are told),
   boxes: list of {site, nodes, turns, steps, operations: list of [name, count], freed (index of a backward or null),

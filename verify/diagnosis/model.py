@@ -18,6 +18,7 @@ class Kind(enum.Enum):
     GROWING_GRAPH = "growing-graph"
     GROWING_TENSORS = "growing-tensors"
     GROWING_CONTAINER = "growing-container"
+    GROWING_CACHE = "growing-cache"
     OUT_OF_MEMORY = "out-of-memory"
     LOSS_CUT_OFF = "loss-cut-off"
     NO_GRADIENT = "no-gradient"
@@ -32,7 +33,14 @@ class Kind(enum.Enum):
 GROWTH = frozenset({Kind.GROWING_GRAPH, Kind.GROWING_TENSORS, Kind.GROWING_CONTAINER})
 #: Those with which a program trains on to its end, so that others may show there.
 BEARABLE = frozenset(
-    {Kind.NO_GRADIENT, Kind.NOT_IN_OPTIMIZER, Kind.NEVER_CLEARED, Kind.UNUSED_FORWARDS, Kind.SLOWER_STEPS}
+    {
+        Kind.NO_GRADIENT,
+        Kind.NOT_IN_OPTIMIZER,
+        Kind.NEVER_CLEARED,
+        Kind.UNUSED_FORWARDS,
+        Kind.SLOWER_STEPS,
+        Kind.GROWING_CACHE,
+    }
 )
 
 

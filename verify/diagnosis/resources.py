@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
+from verify.diagnosis.allocator import fragments
 from verify.diagnosis.evidence import Sources, events, last, site_of, size
 from verify.diagnosis.model import Clue, Fault, Kind
 from verify.judging.faults import symptoms
@@ -65,6 +66,7 @@ def memory(run: Run, sources: Sources) -> list[Fault]:
     site = run.record.error_site or (None if event is None else site_of(event["site"]))
     carriers, steps = _alive(run)
     clues = [*carriers, *([] if event is None else holders(event, sources))]
+    pieces = None if seen.error is None else fragments(seen.error.message)
     message = seen.error.message.partition("\n")[0][:160] if seen.error is not None else ""
     message = next((note.partition(": ")[2] for note in run.notes if note.startswith("stopped: it held")), message)
     remedy = "smaller batches, or checkpoints around the lines that hold most"
@@ -74,6 +76,12 @@ def memory(run: Run, sources: Sources) -> list[Fault]:
         remedy = (
             "the graph of the step before is still alive beside this one's: delete what holds it before the next step"
         )
+    elif pieces is not None and pieces.unused >= pieces.asked:
+        remedy = (
+            "the card has the memory, in pieces: batches of few different sizes, or the variable"
+            " PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+        )
+        clues.insert(0, Clue("fragments", text=f"{size(pieces.unused)} is free between tensors, in pieces too small"))
     elif event is not None and _trained(event) > max(event["saved"], (run.peak or 0) / 4):
         remedy = "the model and its optimizer hold most of it: smaller batches will not help much"
     return [
@@ -83,7 +91,9 @@ def memory(run: Run, sources: Sources) -> list[Fault]:
             site,
             tuple(clues),
             remedy,
-            {"peak_bytes": run.peak} | ({} if event is None else {"saved_bytes": event["saved"]}),
+            {"peak_bytes": run.peak}
+            | ({} if event is None else {"saved_bytes": event["saved"]})
+            | ({} if pieces is None else {"asked_bytes": pieces.asked, "unused_bytes": pieces.unused}),
         )
     ]
 

@@ -20,6 +20,7 @@ from ..lines import errors
 from ..lines.sites import Tree
 from ..values import tensors
 from . import names
+from .cache import Cache
 from .holdings import Holdings
 from .learning import Learning
 from .lines import Lines
@@ -52,6 +53,7 @@ class Doctor:
     | flow | [[optimizer, place], ...] of parameters without a gradient: where do their graphs end? May be empty |
     | devices | whether to tell where tensors of two devices meet |
     | pace | whether to time lines |
+    | cache | whether to tell the lines for which the CUDA cache grows |
     | picture | whether to tell what the graph looks like where nothing is wrong |
     | ceiling | bytes of this process from which on memory counts as short, in any run |
     """
@@ -79,6 +81,7 @@ class Doctor:
         self._stores = Stores(tree)
         self._picture = Picture(self._walks, tree)
         self._pace = Pace(clock, tree)
+        self._cache = Cache(tree, lines=bool(plan.get("cache")))
         self._rows: list[list[Any]] = []
         self._steps = 0
         self._evaluations = 0
@@ -281,6 +284,7 @@ class Doctor:
         self._inside = None
         self._learning.stepped(index, site)
         self._pace.stepped()
+        self._cache.stepped()
         self._stores.stepped(self._steps, frame)
 
     def _watch_leaves(self) -> None:
@@ -318,6 +322,7 @@ class Doctor:
             self._stores.look(self._steps, frames)
             self._tell(self._stores.event())
         self._tell(self._pace.event())
+        self._tell(self._cache.event())
         self._tell({"what": "walks", "backwards": self._rows})
 
 
