@@ -84,7 +84,8 @@ class Libraries:
             self.torch.begin_base(args, at)
             return NONE
         self._notice(path, head, last, args, at)
-        if head in _OF_TENSORS and last not in TAKES_NUMBERS:
+        if head in _OF_TENSORS and last not in TAKES_NUMBERS and last != "Variable":
+            # Variable makes an empty tensor of None
             args = self._where_it_ran(args)
         if path.startswith("torch.") and _answered_by_objects(self.run.flat(Tuple(tuple(args.all())))):
             # it may keep or give anything
@@ -142,7 +143,7 @@ class Libraries:
             filled.append(args.positional[0])
         for value in filled:
             for tensor in run.flat(value):
-                run.alter(tensor, Altered.VALUES, at)
+                run.alter(tensor, run.altered_by(last), at)
         if in_place and head == "torch" and run.s.grad is not False and run.parents_of(args.all()[1:]):
             for tensor in run.options(args.positional[0]) if args.positional else ():
                 if isinstance(tensor, Tensor):

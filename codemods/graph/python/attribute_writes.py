@@ -70,6 +70,8 @@ class AttributeWrites(Attributes):
             self._replace_names(receiver, value, at)
             return
         named = isinstance(receiver, (Tensor, Function, Const)) and has_attributes(receiver)
+        if isinstance(receiver, Tensor):
+            run.alter(receiver, Altered.SHAPE, at)
         oid = run.kept_under(receiver) if named else getattr(receiver, "oid", None)
         if isinstance(oid, int):
             self._keep_attribute(receiver, oid, name, value, at)
@@ -85,8 +87,9 @@ class AttributeWrites(Attributes):
         """Write what tensors have: ``requires_grad``, ``volatile``, ``grad`` or ``data``; whether nothing is left to
         do."""
         run = self.run
-        if name != "grad":
-            run.alter(receiver, Altered.SHAPE if name == "data" else Altered(name), at)
+        cleared = name == "grad" and isinstance(value, Const) and value.value is None
+        if not cleared:
+            run.alter(receiver, Altered.SHAPE if name in ("data", "grad") else Altered(name), at)
         # an object of the tree may call anything its gradient, or its data
         own = isinstance(receiver, Class) or (isinstance(receiver, Instance) and receiver.cls.family in _NO_TENSORS)
         if name == "requires_grad" and not (own or run.is_module(receiver)):
@@ -97,7 +100,6 @@ class AttributeWrites(Attributes):
             run.freeze(owner, None if truth is None else not truth)
             return True
         if name == "grad" and not own:
-            cleared = isinstance(value, Const) and value.value is None
             run.mark_owned(Marked.CLEARED if cleared else Marked.GRADIENTS_CHANGED, at, receiver)
             if run.nodes_of(value) or run.shadow_of([value]):
                 # whoever reads a gradient, under any name of the tensor, may get a graph with it

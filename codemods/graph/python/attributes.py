@@ -216,7 +216,7 @@ class Attributes(Objects):
         writes = name.endswith("_") and not name.endswith("__")
         if writes:
             # whoever gets the method may call it
-            run.alter(receiver, Altered.VALUES, at, sure=False)
+            run.alter(receiver, run.altered_by(name), at, sure=False)
         if writes or name in known:
             return Method(receiver, None, name)
         if isinstance(receiver, Tensor) and receiver.node is not None:

@@ -6,7 +6,6 @@ import ast
 from dataclasses import replace
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.facts.memory import CHANGES_SHAPE
 from codemods.graph.model.kinds import Altered, Marked, NodeKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
@@ -85,9 +84,8 @@ class InPlace(Definitions):
         return all(isinstance(o, (Tensor, Unknown)) for o in options) and any(isinstance(o, Tensor) for o in options)
 
     def _altered(self, name: str, receiver: Value, args: Arguments, at: ast.AST) -> None:
-        if name == "requires_grad_":
-            self.run.alter(receiver, Altered.REQUIRES_GRAD, at)
-        elif name.removesuffix("_") in CHANGES_SHAPE:
-            self.run.alter(receiver, Altered.SHAPE, at)
+        how = self.run.altered_by(name)
+        if how is not Altered.VALUES:
+            self.run.alter(receiver, how, at)
         elif name not in ("share_memory_", "detach_"):
             self.run.write(receiver, args.all(), at)

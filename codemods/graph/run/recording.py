@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 
-from codemods.graph.model.facts.memory import SHARING_MEMORY
+from codemods.graph.model.facts.memory import CHANGES_SHAPE, SHARING_MEMORY
 from codemods.graph.model.kinds import AliasForm, Altered, NodeKind, PlainKind, UnseenKind, UseKind
 from codemods.graph.model.memo import Step
 from codemods.graph.model.nodes import Alias, Node, Place, Shadow, Unseen, Use, Value
@@ -293,6 +293,13 @@ class Recording(Holding):
         for option in options:
             if isinstance(option, (Tensor, Unknown)):
                 self.trace.alterations.append(Alteration(how, self.place(at), option, sure and len(options) == 1))
+
+    @staticmethod
+    def altered_by(method: str) -> Altered:
+        """How a method whose name ends in ``_`` changes a tensor, by that name."""
+        if method == "requires_grad_":
+            return Altered.REQUIRES_GRAD
+        return Altered.SHAPE if method.removesuffix("_") in CHANGES_SHAPE else Altered.VALUES
 
     def write(self, tensor: Value, values: Iterable[Value], at: ast.AST, *, sure: bool = True) -> None:
         """Record that ``values`` are written into a tensor, or may be where it is not ``sure``."""

@@ -118,11 +118,9 @@ class History(enum.Enum):
 def history_of(value: Value) -> History:
     """Whether a value has a history."""
     if isinstance(value, Join):
-        found = {
-            history_of(option) for option in value.options if not (isinstance(option, Const) and option.value is None)
-        }
-        order = (History.UNSURE, History.MAYBE, History.ATTACHED)
-        return next((one for one in order if one in found), History.PLAIN if found else History.UNSURE)
+        # None is one of these: of that Variable makes an empty tensor
+        found = {history_of(option) for option in value.options}
+        return next(one for one in (History.UNSURE, History.MAYBE, History.ATTACHED, History.PLAIN) if one in found)
     if isinstance(value, Parameters):
         return History.ATTACHED if value.element else History.UNSURE
     if not isinstance(value, (Tensor, Unknown)):

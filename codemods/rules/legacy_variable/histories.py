@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from codemods.graph.model.facts.memory import MAY_COPY, VIEWS
 from codemods.graph.model.facts.operations import FACTORIES, REDUCTIONS, WITHOUT_GRADIENT, ZERO_GRADIENT
 from codemods.graph.model.program import ParsedFile
-from codemods.proofs.syntax import bare_method
+from codemods.proofs.syntax import FUNCTIONS, bare_method, bindings, method, reads, scope
+from codemods.source.walking import walk
 from codemods.terms.words import words
 
 _ITSELF = VIEWS | MAY_COPY | frozenset(("short", "byte", "bool"))
@@ -85,6 +87,47 @@ def is_fresh(file: ParsedFile, node: ast.expr) -> bool:
         return is_fresh(file, receiver)
     made = FACTORIES | REDUCTIONS | WITHOUT_GRADIENT | ZERO_GRADIENT
     return name in made or name in ("clone", "repeat")
+
+
+def may_be_none(file: ParsedFile, node: ast.expr, *, called: bool) -> bool:
+    """Whether an expression is written as something that may be None: what lies under a key, if anything does, or what
+    a tensor or a layer need not have; a name that is given such a thing, or stands for None unless a call that is not
+    ``called`` in sight gives it something, and that nothing asks."""
+    if not isinstance(node, ast.Name):
+        return _gives_none(node)
+    code = scope(file, node)
+    given = [one.value for one in map(file.parent, bindings(code, node.id)) if isinstance(one, ast.Assign)]
+    if isinstance(code, FUNCTIONS) and not called:
+        given += (default for name, default in _defaults(code.args) if name == node.id)
+    return any(map(_gives_none, given)) and not _asked(code, node.id)
+
+
+def _gives_none(node: ast.expr) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr in ("grad", "bias")
+    if isinstance(node, ast.Constant):
+        return node.value is None
+    return method(node) == "get" and isinstance(node, ast.Call) and len(node.args) + len(node.keywords) == 1
+
+
+def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
+    """The arguments of a function that need not be given, with what they are then."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    named = [*positional[len(positional) - len(arguments.defaults) :], *arguments.kwonlyargs]
+    for argument, default in zip(named, [*arguments.defaults, *arguments.kw_defaults], strict=True):
+        if default is not None:
+            yield argument.arg, default
+
+
+def _asked(code: ast.AST, name: str) -> bool:
+    """Whether something in a function depends on a variable of it: the author knows what it may be."""
+    for node in walk(code):
+        tests = getattr(node, "ifs", None) or [getattr(node, "test", None)]
+        if isinstance(node, ast.BoolOp):
+            tests = list(node.values)
+        if any(test is not None and reads(test, name) for test in tests):
+            return True
+    return False
 
 
 def is_plain(file: ParsedFile, node: ast.expr) -> bool:

@@ -16,6 +16,7 @@ from codemods.rules.legacy_variable.histories import (
     is_cut_here,
     is_fresh,
     is_plain,
+    may_be_none,
 )
 from codemods.source.walking import walk
 from codemods.terms.edits import (
@@ -53,7 +54,7 @@ def variable(site: Site, file: ParsedFile, found: Sequence[Finding]) -> Change |
         return None
     if len(call.args) > 3 or any(k.arg not in known for k in call.keywords) or isinstance(given, ast.Constant):
         return None
-    if loses_comments(file, call, given):
+    if loses_comments(file, call, given) or may_be_none(file, given, called=History.MAYBE not in histories):
         return None
     plain = histories == {History.PLAIN} or is_plain(file, given)
     fresh = is_fresh(file, given)
