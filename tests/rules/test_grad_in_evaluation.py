@@ -1371,7 +1371,7 @@ def test_no_grad_around_the_inputs_only(tmp_path: Path) -> None:
     learn()
     """
     after = mended(tmp_path, found(tmp_path, RULE, START, code))
-    assert "    with torch.no_grad():\n        for x, y in batches:\n            x = torch.Tensor(x)" in after
+    assert "        with torch.no_grad():\n            scores.append(-net(plain).mean().cpu().data.numpy())" in after
 
 
 def test_no_grad_around_some_forwards_of_a_loop_is_the_authors_choice(tmp_path: Path) -> None:
@@ -1893,3 +1893,159 @@ def test_a_parameter_that_was_moved_is_no_output_of_training(tmp_path: Path) -> 
 def test_what_a_training_forward_keeps_is_one(tmp_path: Path) -> None:
     code = KEPT_INPUT.format(moved="", before="", between="kept = torch.cat([out, out], 1)", given="kept")
     assert [f.promise for f in found(tmp_path, RULE, START, code)] == [Promise.ADVICE]
+
+
+ONE_OF_A_LOOP = {
+    "what acts": """
+        score = 0
+        for x, _ in batches:
+            score += 1
+            action = int(net(x).mean() > 0)  #
+            print(score, action)
+        """,
+    "in a branch": """
+        for x, _ in batches:
+            print(x)
+            if len(x) > 3:
+                print("long")
+                print(net(x).sum().item())  #
+        """,
+    "in a loop in a loop": """
+        for x, _ in batches:
+            print(x)
+            for row in x:
+                print(row)
+                print(net(row).item())  #
+        """,
+    "what a branch asks": """
+        for x, _ in batches:
+            print(x)
+            if net(x).sum() > 0:  #
+                print("more")
+        """,
+}
+
+WHOLE_LOOPS = {
+    "several": """
+        for x, y in batches:  #
+            out = net(x)
+            print(F.mse_loss(out, y).item())
+        """,
+    "nothing beside it": """
+        for x, y in batches:  #
+            print(net(x).sum().item())
+        """,
+    "its own condition": """
+        left = batches[0][0]
+        while net(left).sum() > 0:  #
+            left = left - 1
+            print(net(left).sum().item())
+        """,
+    "two in branches": """
+        for x, y in batches:  #
+            print(x)
+            if len(x) > 3:
+                print(net(x).sum().item())
+            else:
+                print(net(y.expand(-1, 4)).sum().item())
+        """,
+}
+
+
+@pytest.mark.parametrize("name", [*ONE_OF_A_LOOP, *WHOLE_LOOPS])
+def test_of_a_loop_the_one_statement_that_records_or_all_of_it(tmp_path: Path, name: str) -> None:
+    code = dedent(ONE_OF_A_LOOP.get(name) or WHOLE_LOOPS[name])
+    program = START + TRAIN + code
+    after = mended(tmp_path, found(tmp_path, RULE, program)).splitlines()
+    (at,) = (i for i, line in enumerate(after) if line.strip() == "with torch.no_grad():")
+    assert after[at + 1].endswith("  #")
+    assert len(after) == len(program.splitlines()) + 1
+
+
+ASKED_FOR_THEIR_SHAPE = {
+    "a check": """
+        def check():
+            out = net(torch.randn(3, 4))
+            assert out.shape == (3, 1)
+        check()
+        """,
+    "in a loop": """
+        for n in (1, 2, 3):
+            out = net(torch.randn(n, 4))
+            assert list(out.size()) == [n, 1]
+        """,
+    "printed": """
+        for n in (1, 2, 3):
+            print(net(torch.randn(n, 4)).size())
+        """,
+}
+
+ASKED_FOR_MORE = {
+    "its values as well": """
+        def check():
+            out = net(torch.randn(3, 4))
+            assert out.shape == (3, 1)
+            print(out.sum().item())
+        check()
+        """,
+    "another forward beside it": """
+        def check():
+            assert net(torch.randn(3, 4)).shape == (3, 1)
+            print(net(torch.randn(3, 4)).sum().item())
+        check()
+        """,
+    "nothing: it runs for what it does": """
+        for x, _ in batches:
+            net(x)
+        """,
+    "within the model": """
+        class Flat(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(4, 1)
+            def forward(self, x):
+                out = self.layer(x)
+                return out.view(out.shape[0], -1)
+        flat = Flat()
+        for x, _ in batches:
+            flat(x)
+        """,
+}
+
+
+@pytest.mark.parametrize("name", [*ASKED_FOR_THEIR_SHAPE, *ASKED_FOR_MORE])
+def test_a_forward_of_which_only_the_shape_is_asked_for_is_likely_a_check(tmp_path: Path, name: str) -> None:
+    more = name in ASKED_FOR_MORE
+    (finding,) = found(tmp_path, RULE, START, TRAIN, ASKED_FOR_MORE[name] if more else ASKED_FOR_THEIR_SHAPE[name])
+    expected = (Promise.EXACT, None) if more else (Promise.ADVICE, Promise.EXACT)
+    assert (finding.promise, finding.likely) == expected
+    assert finding.edits
+
+
+INDICES_OF_A_LOSS = {
+    "the action that a target is read at": "best = teacher(x).argmax(1, keepdim=True)",
+    "by the index of a maximum": "best = teacher(x).max(1, keepdim=True)[1]",
+    "by a function": "best = torch.argmax(teacher(x), 1, keepdim=True)",
+    "by a field": "best = torch.max(teacher(x), 1, keepdim=True).indices",
+    "after a detach": "best = teacher(x).detach().argmax(1, keepdim=True)",
+    "by the best few": "best = teacher(x).topk(1).indices",
+    "by an order": "best = torch.argsort(teacher(x), 1)[:, :1]",
+    "a mask": "best = (teacher(x) > 0).long() * 0",
+}
+
+
+@pytest.mark.parametrize("name", INDICES_OF_A_LOSS)
+@pytest.mark.parametrize("learned", [True, False])
+def test_an_index_that_a_loss_is_read_at_says_what_is_learned(tmp_path: Path, name: str, learned: bool) -> None:
+    code = f"""
+    def learn():
+        for x, y in batches:
+            {INDICES_OF_A_LOSS[name]}
+            print(best)
+            opt.zero_grad()
+            F.mse_loss(net(x){".gather(1, best)" if learned else ""}, y).backward()
+            opt.step()
+    learn()
+    """
+    (finding,) = found(tmp_path, RULE, START, code)
+    assert finding.promise is (Promise.ADVICE if learned else Promise.EXACT)

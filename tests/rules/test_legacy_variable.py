@@ -188,6 +188,78 @@ def test_variable_of_the_tree_or_of_another_library(tmp_path: Path) -> None:
     assert not found(tmp_path, RULE, "import torch\nfrom chainer import Variable\nprint(Variable(torch.zeros(3)))\n")
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def pick(n):\n    if n > 2:\n        return torch.rand(4)\nx = Variable(pick(len(loader)))",
+        "masks = [None, torch.rand(4)]\nfor i in range(2):\n    x = Variable(masks[i])",
+        "x = Variable(next(iter([torch.rand(4)]), None))",
+        "x = Variable({'x': torch.rand(4)}.get(str(len(loader))))",
+        "x = Variable(torch.rand(4) if len(loader) else None)",
+        "x = Variable(net.weight.grad)",
+        "x = Variable(net.bias)",
+        "x = Variable(optimizer.state[net.weight].get('momentum_buffer'))",
+        "def step(batch):\n    return Variable(batch.get('mask'))",
+        "def step(batch):\n    return Variable(getattr(batch, 'mask', None))",
+        "def step(batch):\n    mask = batch.get('mask')\n    return Variable(mask)",
+        "def step(mask=None):\n    return Variable(mask)",
+        "def step(x, /, *, mask=None):\n    return Variable(mask)",
+        "step = lambda mask=None: Variable(mask)",
+    ],
+)
+def test_what_may_be_none_stays(tmp_path: Path, code: str) -> None:
+    """``Variable(None)`` is an empty tensor."""
+    assert not found(tmp_path, RULE, HEAD, code)
+
+
+@pytest.mark.parametrize(
+    ("code", "after"),
+    [
+        ("if mask is not None:\n        mask = {}", "mask.detach()"),
+        ("assert mask is not None\n    mask = {}", "mask.detach()"),
+        ("mask = {} if mask is not None else 1", "mask.detach()"),
+        ("mask = mask is not None and {}", "mask.detach()"),
+        ("mask = [{} for _ in loader if mask]", "mask.detach()"),
+        ("if mask is None:\n        mask = x\n    mask = {}", "mask.detach()"),
+    ],
+)
+def test_what_the_code_asks_for_is_none_no_more(tmp_path: Path, code: str, after: str) -> None:
+    step = f"def step(x, mask=None):\n    {code}\n    return mask"
+    assert _becomes(tmp_path, step.format("Variable(mask)")) == step.format(after)
+
+
+def test_defaults_count_where_others_may_call(tmp_path: Path) -> None:
+    step = "def step(x=1, mask=None):\n    return net({})\n"
+    call = "step(1, torch.rand(4))"
+    assert _becomes(tmp_path, step.format("Variable(mask)") + call) == step.format("mask") + call
+    assert _becomes(tmp_path, step.format("Variable(x)")) == step.format("x.detach()").rstrip()
+    given = "def step(batch):\n    mask = batch.get('mask', batch)\n    return {}"
+    assert _becomes(tmp_path, given.format("Variable(mask)")) == given.format("mask.detach()")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "getattr(v, 'unsqueeze_')(0)",
+        "f = v.unsqueeze_\nf(0)",
+        "torch.Tensor.unsqueeze_(v, 0)",
+        "v.grad = torch.ones(3)",
+        "x.grad = torch.ones(3)",
+        "v.tag = 'second'",
+        "f = x.requires_grad_\nf()",
+    ],
+)
+def test_what_is_changed_and_not_its_memory_is_another_object(tmp_path: Path, change: str) -> None:
+    code = f"x = torch.zeros(3)\nv = {{}}\n{change}"
+    assert _becomes(tmp_path, code.format("Variable(x)")) == code.format("x.detach()")
+
+
+@pytest.mark.parametrize("change", ["f = v.mul_\nf(2)", "torch.Tensor.mul_(v, 2)", "v.grad = None", "print(v.tag)"])
+def test_what_keeps_the_object_as_it_is_needs_no_other(tmp_path: Path, change: str) -> None:
+    code = f"x = torch.zeros(3)\nv = {{}}\n{change}"
+    assert _becomes(tmp_path, code.format("Variable(x)")) == code.format("x")
+
+
 def test_argument_of_unknown_callers_is_detached(tmp_path: Path) -> None:
     made = _becomes(tmp_path, "def step(x):\n    return net(Variable(x))\n")
     assert made == "def step(x):\n    return net(x.detach())"

@@ -10,7 +10,7 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cutting import PLAIN
 from codemods.graph.model.facts.layers import PACKING
 from codemods.graph.model.facts.operations import BOUND_METHODS
-from codemods.graph.model.kinds import Altered, CarrierKind, FunctionKind, Marked, NodeKind, UnseenKind, UseKind
+from codemods.graph.model.kinds import CarrierKind, FunctionKind, Marked, NodeKind, UnseenKind, UseKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
 from codemods.graph.model.values import (
     NONE,

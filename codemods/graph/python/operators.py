@@ -326,7 +326,7 @@ class Operators(OldForms):
             return Const(same is isinstance(op, ast.Eq))
         options = (*self.run.options(left), *self.run.options(right))
         if any(isinstance(option, Tensor) for option in options):
-            return INDEX
+            return self.run.index_of(options)
         if any(isinstance(option, Plain) and option.kind is PlainKind.ARRAY for option in options):
             return ARRAY
         return self.run.unknown("compare", data=True) if any(isinstance(o, Unknown) for o in options) else NUMBER

@@ -17,6 +17,7 @@ from codemods.graph.model.nodes import Alias, Node, Place, Shadow, Unseen, Use, 
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Alteration
 from codemods.graph.model.values import (
+    INDEX,
     Const,
     Function,
     Join,
@@ -386,6 +387,13 @@ class Recording(Holding):
         """The same data without history."""
         shadow = (*self.nodes_of(value), *(o for o in self.shadow_of([value]) if not isinstance(o, Unseen)))
         return Tensor(None, scalar, index, shadow)
+
+    def index_of(self, values: Iterable[Value]) -> Tensor:
+        """Integers or booleans that are read off ``values``: which of them is the greatest, where they are the same."""
+        given = list(values)
+        origins = dict.fromkeys([n for v in given for n in self.nodes_of(v)])
+        origins |= dict.fromkeys(o for o in self.shadow_of(given) if isinstance(o, Node))
+        return Tensor(None, index=True, shadow=tuple(origins)) if origins else INDEX
 
 
 def _plain(value: Value) -> bool:

@@ -10,7 +10,7 @@ from codemods.graph.model.cutting import PARTS, SOMETIMES
 from codemods.graph.model.facts.operations import HANDING_ON, REDUCTIONS
 from codemods.graph.model.kinds import Marked, NodeKind, UseKind
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import INDEX, NUMBER, Const, Plain, Tensor, Tuple, Unknown
+from codemods.graph.model.values import NUMBER, Const, Plain, Tensor, Tuple, Unknown
 from codemods.graph.torch.backward import Backward
 
 _LEAVING_NONE = REDUCTIONS | {"max", "min", "median"}
@@ -38,7 +38,7 @@ class Results(Backward):
             # what is cut forgets where it comes from: the reading is noted here
             for value in inputs:
                 self.run.use(value, UseKind.METHOD, at, name)
-        cut = {"": made, "i": INDEX, "f": Tensor(None), "p": NUMBER}
+        cut = {"": made, "i": self.run.index_of(inputs), "f": Tensor(None), "p": NUMBER}
         names = tuple(part for part, _ in parts if part.isidentifier())
         return Tuple(tuple(cut[sort] if sort else replace(made) for _, sort in parts), names)
 

@@ -26,7 +26,7 @@ from codemods.graph.model.facts.operations import (
 from codemods.graph.model.facts.saved import SAVES_NOTHING
 from codemods.graph.model.kinds import AliasForm, Altered, Escape, Marked, UseKind
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import INDEX, NUMBER, SHAPE, Tensor, Tuple, Unknown
+from codemods.graph.model.values import NUMBER, SHAPE, Tensor, Tuple, Unknown
 from codemods.graph.torch.operations import OF_SEVERAL, OF_TENSORS, OF_TORCH
 from codemods.graph.torch.operations.methods import is_one
 from codemods.graph.torch.results import Results
@@ -140,7 +140,7 @@ class Tensors(Results):
             return None
         for value in args.all():
             self.run.use(value, UseKind.TORCH, at, name)
-        return INDEX if integers else Tensor(None)
+        return self.run.index_of(args.all()) if integers else Tensor(None)
 
     def _one_result(self, name: str, args: Arguments, at: ast.AST) -> Value:
         """What a function computes that gives one tensor, by the tables of facts."""
@@ -173,7 +173,7 @@ class Tensors(Results):
         if name in INTEGERS["torch.nn.functional"]:
             for value in args.all():
                 run.use(value, UseKind.TORCH, at, name)
-            return INDEX
+            return run.index_of(args.all())
         flag = args.get(INPLACE_AT.get(name, -1), "inplace")
         if args.positional and run.may_be_true(flag):
             # dropout writes only where it draws
@@ -190,5 +190,5 @@ class Tensors(Results):
         if name == "multi_head_attention_forward":
             return Tuple((made, made))
         if self.gives_several(f"torch.nn.functional.{name}", args.positional[1:], args.keywords) is True:
-            return Tuple((made, INDEX))
+            return Tuple((made, run.index_of(args.all())))
         return run.may_share(args.all()[0], made) if args.all() and name in MAY_SHARE else made

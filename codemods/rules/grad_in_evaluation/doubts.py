@@ -25,6 +25,8 @@ def drop_volatile(forwards: list[Observation]) -> list[tuple[str, Edit]]:
 def doubts_of(forwards: list[Observation], *, doubted: bool = False, handed: bool = False, caught: bool = False) -> str:
     """What code that cannot be seen leaves open, as the end of a message; empty if nothing."""
     doubts = ""
+    if all(f.facts["sized"] for f in forwards):
+        doubts += "; only the shape of what it gives is asked for: this may be a check, or an example"
     if all(f.facts["presumed"] for f in forwards):
         doubts += "; the code of the model's method cannot be seen: it may compute gradients itself, or record none"
     elif all(f.facts["unseen"] for f in forwards):

@@ -254,20 +254,21 @@ class Placement:
             file = self.decision.files(path)
             if file is None:
                 continue
-            wraps: dict[tuple[Span, Span], list[Observation]] = defaultdict(list)
+            wraps: dict[tuple[Span, Span, bool], list[Observation]] = defaultdict(list)
             for span, forwards in sorted(spans.items()):
                 block = self._block(file, span, set(spans))
                 if block is not None:
                     wraps[block] += forwards
             done: list[tuple[Span, Span]] = []
-            for (first, last), forwards in sorted(wraps.items()):
+            for (first, last, looped), forwards in sorted(wraps.items()):
                 if any(is_inside((first, last), other) for other in done):
                     continue
                 done.append((first, last))
-                yield self._wrap(file, first, last, forwards)
+                yield self._wrap(file, first, last, forwards, looped=looped)
 
-    def _block(self, file: ParsedFile, span: Span, evaluating: set[Span]) -> tuple[Span, Span] | None:
-        """The first and last statement of the smallest block around an evaluating statement."""
+    def _block(self, file: ParsedFile, span: Span, evaluating: set[Span]) -> tuple[Span, Span, bool] | None:
+        """The first and last statement of the smallest block around an evaluating statement; whether that is a loop
+        which only evaluates, or stands in one."""
         node = file.find(span, ast.stmt)
         if node is None:
             return None
@@ -278,7 +279,8 @@ class Placement:
                 break
             loop = outer
         if loop is not None:
-            return file.span(loop), file.span(loop)
+            only = self._only(file, loop, evaluating)
+            return only, only, True
         function = file.enclosing(node, *DEFINITIONS)
         around = self.functions.get((file.path, file.span(function))) if function is not None else None
         if around is not None and around.any("marked") and not around.any("steps"):
@@ -291,7 +293,20 @@ class Placement:
             last += 1
         while first > 0 and self._wasted(file, siblings[first - 1]) and file.span(siblings[first - 1]) in evaluating:
             first -= 1
-        return file.span(siblings[first]), file.span(siblings[last])
+        return file.span(siblings[first]), file.span(siblings[last]), False
+
+    def _only(self, file: ParsedFile, loop: ast.AST, evaluating: set[Span]) -> Span:
+        """The one statement of a loop that records something, where others stand beside it; else the loop."""
+        around = file.span(loop)
+        inside = [
+            span
+            for path, span in self.statements
+            if path == file.path and span != around and is_inside((span, span), (around, around))
+        ]
+        smallest = [s for s in inside if not any(t != s and is_inside((t, t), (s, s)) for t in inside)]
+        recording = {*smallest, *(s for s in evaluating if is_inside((s, s), (around, around)))}
+        alone = [file.span(statement) for statement in getattr(loop, "body", ())]
+        return smallest[0] if len(recording) == 1 and recording != set(alone) else around
 
     def _evaluating_loop(self, file: ParsedFile, node: ast.AST) -> ast.AST | None:
         around = file.outward(node, *FUNCTIONS, ast.ClassDef, ast.Module)
@@ -309,14 +324,13 @@ class Placement:
             site is not None and site.faulty and not suspends(node) and (file.path, file.span(node)) not in self.leaving
         )
 
-    def _wrap(self, file: ParsedFile, first: Span, last: Span, forwards: list[Observation]) -> Finding:
+    def _wrap(self, file: ParsedFile, first: Span, last: Span, forwards: list[Observation], *, looped: bool) -> Finding:
         promise = self._promise(forwards, None)
         message = "evaluation code records a graph that is never used"
         edits: list[tuple[str, Edit]] = [(file.path, WrapBlock(first, last, "with {torch}.no_grad():"))]
         edits += drop_volatile(forwards)
-        node = file.find(first, ast.stmt)
         teaches = any(f.facts["teaches"] and not f.facts["volatile"] for f in forwards)
-        if teaches and not isinstance(node, LOOPS):
+        if teaches and not looped:
             promise = Promise.ADVICE
             message = "the result of this forward enters a loss detached: it could run under no_grad"
         elif any(f.facts["fed"] and not f.facts["volatile"] for f in forwards):
@@ -325,12 +339,12 @@ class Placement:
                 "this forward takes a training output, but no backward comes back through it: run it under no_grad, "
                 "or add the missing loss"
             )
-        elif not isinstance(node, LOOPS) and all(f.facts["bare"] and not f.facts["volatile"] for f in forwards):
+        elif not looped and all(f.facts["bare"] and not f.facts["volatile"] for f in forwards):
             # what the loss is made of would keep its graph
             promise = Promise.ADVICE
             message = "no backward reaches this loss: run what it is made of under no_grad as well"
         elif (
-            not isinstance(node, LOOPS)
+            not looped
             and any(f.facts["named"] or not f.facts["reads"] for f in forwards)
             and not any(f.facts["volatile"] or f.facts["reads"] in ("evaluated", "data") for f in forwards)
         ):

@@ -41,6 +41,9 @@ _NOT_LOOKING = words(
 )
 """Methods of a tensor that do not look at its values."""
 
+_SIZES = words("shape size ndim dim numel nelement __len__")
+"""What asks for the shape of a tensor."""
+
 _LEARNS = frozenset(("learn", "train", "fit", "optimize", "optimise", "minimize", "minimise", "backprop"))
 """Methods of what cannot be seen that may well walk what they are given, whatever is made of their result. That it is
 called so can only keep a rewrite from being made."""
@@ -353,6 +356,15 @@ def what_reads(made: list[Any], after: int, since: int = 0) -> str:
                 return "data"
             found = "number"
     return "data" if picks(made, after) else found
+
+
+def is_sized(made: list[Any], forward: Place) -> bool:
+    """Whether something else than a forward itself asks for the shape of its results."""
+    return any(
+        use.name in _SIZES and all(place.node is not forward.node for place in use.place.chain())
+        for node in itertools.islice(all_descendants(made), _MOST)
+        for use in node.uses
+    )
 
 
 def is_named(made: list[Any], after: int) -> bool:

@@ -23,6 +23,7 @@ from codemods.rules.grad_in_evaluation.recordings import (
     is_dropped,
     is_loss_of_others,
     is_named,
+    is_sized,
     picks,
     severity,
     what_reads,
@@ -41,15 +42,18 @@ class GradInEvaluation(Rule):
     and with time; ``model.eval()`` changes dropout and batch norm, it does not switch recording off.
 
     The rewrite: A function that only evaluates gets ``@torch.no_grad()``; inside a function that also trains, and in
-    module-level code, the smallest loop or block that only evaluates goes under ``with torch.no_grad():``. A literal
-    ``volatile=True``, which means nothing since PyTorch 0.4, goes with it.
+    module-level code, the smallest loop or block that only evaluates goes under ``with torch.no_grad():``; of a loop in
+    which one statement among others records something, that statement. A literal ``volatile=True``, which means nothing
+    since PyTorch 0.4, goes with it.
 
     Left alone: whatever reaches ``backward``, ``autograd.grad`` or ``.grad``, also inside a callee (adversarial
     attacks, forces from energies, gradient penalties); functions that training and evaluation share; callers that
     switch gradients off already; models whose parameters are all frozen; results that code which cannot be seen
     keeps, or gets together with an optimizer or parameters.
 
-    Advice: a forward inside training code whose result is detached at once (a teacher, a target network); one that
+    Advice: a forward inside training code whose result is detached at once (a teacher, a target network), or gives a
+    loss no more than an index (the best action of the next state, a label); one of which only the shape is asked for (a
+    check, an example); one that
     takes what a training forward gave, and that no backward comes back through (a loss that was left out); evaluation
     in a function that training shares; a forward that trains in some turns only, as a condition says
     (``if phase == "train": loss.backward()``), which ``set_grad_enabled`` goes around; a model whose class is not in
@@ -174,6 +178,7 @@ class GradInEvaluation(Rule):
                 # a loss of an evaluating forward: without the graph of that it has none
                 continue
             facts["named"] = is_named(made, forward.last)
+            facts["sized"] = not (reads or forward.volatile) and is_sized(made, forward.place)
             facts["bare"] = is_loss_of_others(made, forward.first)
             facts["phase"] = phase_of(trace, forward)
             observation = self._chain(forward, facts, ledger.taught(made), reads, fed=comes_from == "trained")
@@ -205,7 +210,7 @@ class GradInEvaluation(Rule):
                 yield self.seen(
                     frame.file, definition, Shows.FAULT, SiteOf.FORWARD,
                     chain=chain, volatile=(), dropped=(), teaches=False, fed=False, reads="evaluated", named=True,
-                    bare=False, phase=None, **facts, unseen=False, closed=None, once=True, root=root,
+                    sized=False, bare=False, phase=None, **facts, unseen=False, closed=None, once=True, root=root,
                 )  # fmt: skip
 
     def _chain(self, forward: Forward, facts: dict[str, Any], teaches: bool, reads: str, *, fed: bool) -> Observation:

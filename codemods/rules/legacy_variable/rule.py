@@ -88,8 +88,8 @@ class LegacyVariable(Rule):
     Imports that nothing uses any more go with the last use.
 
     Left alone: ``Variable`` of other libraries and of the tree, calls with ``*args``, ``Variable()`` and
-    ``Variable(None)``, numpy arrays (``Variable`` refuses them); a gradient of shape [1] for a loss that has that shape
-    (``output.mean(0).view(1)``).
+    ``Variable(None)``, which are empty tensors, and what may be None; numpy arrays (``Variable`` refuses them); a
+    gradient of shape [1] for a loss that has that shape (``output.mean(0).view(1)``).
 
     Promise: exact where the old form runs today, and the rewritten code does what it does. Repair where it is refused
     today (``loss.data[0]``, ``retain_variables=``, a gradient without dimensions) and the rewritten code does what it

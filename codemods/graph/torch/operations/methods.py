@@ -11,7 +11,7 @@ from codemods.graph.model.facts.operations import FACTORIES, PLAIN_METHODS, WITH
 from codemods.graph.model.facts.python import OF_COROUTINES
 from codemods.graph.model.kinds import AliasForm, Escape, Marked, UseKind
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import ARRAY, INDEX, NUMBER, SHAPE, Class, Tensor
+from codemods.graph.model.values import ARRAY, NUMBER, SHAPE, Class, Tensor
 from codemods.graph.torch.operations.table import OF_TENSORS
 from codemods.graph.torch.results import Results
 
@@ -74,7 +74,7 @@ def _fresh(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.A
 @OF_TENSORS.of(*WITHOUT_GRADIENT)
 def _index(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.AST) -> Value:
     engine.run.use(tensor, UseKind.METHOD, at, name)
-    return INDEX
+    return engine.run.index_of([tensor, *args.all()])
 
 
 @OF_TENSORS.of("requires_grad_")
