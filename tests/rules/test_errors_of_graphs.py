@@ -63,6 +63,20 @@ for x, y in batches:
     except RuntimeError:
         print("skipped")
 """,
+    "behind the block": """
+def learn():
+    for x, y in batches:
+        nn.functional.mse_loss(net(x), y).backward()
+    net.eval()
+    out = net(x)
+    print(out.argmax(1))
+    try:
+        print(out.numpy())
+    except RuntimeError:
+        print("skipped")
+
+learn()
+""",
     "in a script": """
 net.eval()
 for x, y in batches:

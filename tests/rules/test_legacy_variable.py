@@ -363,6 +363,41 @@ def test_first_element_that_stays(tmp_path: Path, expression: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "code",
+    [
+        "print(loss.data[0].item())",
+        "print(loss.data[0][0])",
+        "loss.data[0] = 1.0",
+        "loss.data[0] += 1.0",
+        "print(loss.data  # of this batch\n      [0])",
+        "out = loss.view(1).cpu()\nprint(out.data[0])",
+        "def tell(deep=False):\n    if deep:\n        print(net.last.data[0])\n    net.last.backward()\ntell()",
+    ],
+)
+def test_first_element_that_no_number_replaces(tmp_path: Path, code: str) -> None:
+    program = f"{HEAD}loss = net(torch.ones(2, 4)).sum()\n{code}\n"
+    assert [f for f in found(tmp_path, RULE, program) if ".item()" in f.remedy] == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x = Variable(torch.ones(1), False, False, 1)",
+        "x = Variable(torch.ones(1), name='x')",
+        "def step(deep=False):\n    if deep:\n        print(Variable(None))\nstep()",
+        "options = {'retain_variables': True}\nnet(torch.ones(2, 4)).sum().backward(**options)",
+        "x = y = torch.ones(1)\nx.volatile = y.volatile = False",
+        "x = torch.ones(1)\nx.volatile = not net.training",
+        "x = torch.ones(1)\nprint(type(x) == Variable == type(net.weight))",
+        "x = torch.ones(1)\nkind = type(x)\nprint(kind == Variable)",
+        "x = net.weight\nx.data += 1.0",
+    ],
+)
+def test_forms_without_a_successor_stay(tmp_path: Path, code: str) -> None:
+    assert not found(tmp_path, RULE, HEAD, code)
+
+
+@pytest.mark.parametrize(
     "given",
     [
         "loss.data = loss.data.reshape(1)",

@@ -36,7 +36,7 @@ for x in loader:
     total += ((y - x) ** 2).mean().item()
 print(total)
 """,
-        "for x in loader:",
+        "y = vae.decode(vae.encode(x))",
         "with torch.no_grad():",
     ),
     "a function that gets the model": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -43,6 +44,13 @@ def _changed(folder: Path, code: str, **files: str) -> tuple[list[str], list[Pro
         ("up = torch.ones([1], dtype=torch.float32)", "up = torch.ones((), dtype=torch.float32)"),
         ("up = torch.FloatTensor([1]).cuda()", "up = torch.tensor(1.0).cuda()"),
         ("up = -torch.FloatTensor([1]) * 2", "up = -torch.tensor(1.0) * 2"),
+        ("up = 0.5 * torch.FloatTensor([1])", "up = 0.5 * torch.tensor(1.0)"),
+        ("up = torch.FloatTensor([1]).mul(2).div(3.5)", "up = torch.tensor(1.0).mul(2).div(3.5)"),
+        (
+            "up = torch.FloatTensor([1]) if len(seen) > 3 else torch.FloatTensor([2])",
+            "up = torch.tensor(1.0) if len(seen) > 3 else torch.tensor(2.0)",
+        ),
+        ("up, down = torch.FloatTensor([1]), 0", "up, down = torch.tensor(1.0), 0"),
     ],
 )
 def test_where_it_is_made(tmp_path: Path, constant: str, today: str) -> None:
@@ -115,6 +123,14 @@ def test_made_in_the_call(tmp_path: Path) -> None:
         "judge(seen).mean().backward(None)",
         "judge(seen).mean().backward()",
         "up = torch.FloatTensor([1])\nup *= judge(made).detach().mean()\njudge(seen).mean().backward(up)",
+        "up = torch.FloatTensor([1]) * made.mean()\njudge(seen).mean().backward(up)",
+        "up = torch.FloatTensor([1]).mul(made.mean())\njudge(seen).mean().backward(up)",
+        "up = torch.FloatTensor([1]) if len(seen) > 3 else made.mean()\njudge(seen).mean().backward(up)",
+        "up, down = torch.FloatTensor([1, -1])\njudge(seen).mean().backward(up)",
+        "up, *rest = torch.FloatTensor([1]), 0\njudge(seen).mean().backward(up)",
+        "up = torch.FloatTensor([True])\njudge(seen).mean().backward(up)",
+        "up = torch.ones(1, requires_grad=True)\njudge(seen).mean().backward(up)",
+        "up = torch.ones(1, out=made)\njudge(seen).mean().backward(up)",
     ],
 )
 def test_nothing_is_said(tmp_path: Path, code: str) -> None:
@@ -160,5 +176,20 @@ def test_a_module_that_others_read(tmp_path: Path) -> None:
     def step(loss):
         loss.backward(up)
     """
-    code = "import lesson\nlesson.step(judge(seen).mean())\nprint(lesson.up)"
-    assert Promise.REPAIR not in _changed(tmp_path, code, lesson=step)[1]
+    code = "import lesson\nlesson.step(judge(seen).mean())"
+    for also in ("", "\nprint(lesson.up)"):
+        assert _changed(tmp_path, code + also, lesson=step)[1] == [Promise.ADVICE]
+
+
+def test_what_functions_make_for_others_is_proven_in_a_script_only(tmp_path: Path) -> None:
+    step = """\
+    import torch
+    def begin():
+        global up
+        up = torch.FloatTensor([1])
+    def step(loss):
+        loss.backward(up)
+    """
+    code = "import lesson\nlesson.begin()\nlesson.step(judge(seen).mean())"
+    assert _changed(tmp_path, code, lesson=step)[1] == [Promise.ADVICE]
+    assert _changed(tmp_path, dedent(step) + "begin()\nstep(judge(seen).mean())")[1] == [Promise.REPAIR]

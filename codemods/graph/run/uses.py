@@ -50,7 +50,7 @@ class Uses(Joins):
     def refused(self, value: Value, at: ast.AST) -> None:
         """Record that something is done here that torch refuses for a tensor with a history, if code counts on it."""
         if self.s.grad is not False and self.trying and self.nodes_of(value):
-            self.mark(Marked.ERROR_CAUGHT, at)
+            self.mark(Marked.ERROR_CAUGHT, at, self.nodes_of(value))
         if self.catching:
             self.use(value, UseKind.REFUSED, at)
 

@@ -35,6 +35,6 @@ def doubts_of(forwards: list[Observation], *, doubted: bool = False, handed: boo
         doubts += "; its results go to code that cannot be seen and may back-propagate them"
     if handed or any(f.facts["handed"] for f in forwards):
         doubts += "; the model goes to code that cannot be seen and may compute gradients"
-    if caught:
+    if caught or any(f.facts["caught"] for f in forwards):
         doubts += "; code here catches an error that only tensors with a graph raise: without one it would not come"
     return doubts

@@ -106,7 +106,9 @@ class Recordings:
         self._read: dict[str, bool] = {}
         self._walks = sorted(w.place.clock for w in trace.walks)
         self._steps = sorted(s.place.clock for s in trace.steps)
-        self._caught = sorted(m.place.clock for m in trace.marks if m.kind is Marked.ERROR_CAUGHT)
+        caught = [m for m in trace.marks if m.kind is Marked.ERROR_CAUGHT]
+        self._caught = sorted(m.place.clock for m in caught)
+        self._refused = {id(n) for n in all_ancestors(n for m in caught for n in m.of or ())}
         needing = [m for m in trace.marks if m.kind in _NEED_GRADIENTS and m.place.node not in idle]
         self._marks = sorted(m.place.clock for m in needing)
         backwards = [walk for walk in trace.walks if walk.kind is WalkKind.BACKWARD]
@@ -154,6 +156,10 @@ class Recordings:
     def leaves(self, frame: Frame, first: int, last: int) -> bool:
         """Whether graphs made in a stretch of a call outlive it."""
         return _count(self.outliving(frame), first, last) > 0
+
+    def caught(self, nodes: list[Node]) -> bool:
+        """Whether something is asked of what one of the nodes became that only a graph refuses, and code catches it."""
+        return any(id(n) in self._refused for n in nodes)
 
     def taught(self, nodes: list[Any]) -> bool:
         """Whether something detached from one of the nodes (or computed of it) takes part in a loss."""

@@ -180,6 +180,7 @@ class GradInEvaluation(Rule):
             facts["named"] = is_named(made, forward.last)
             facts["sized"] = not (reads or forward.volatile) and is_sized(made, forward.place)
             facts["bare"] = is_loss_of_others(made, forward.first)
+            facts["caught"] = facts["caught"] or ledger.caught(made)
             facts["phase"] = phase_of(trace, forward)
             observation = self._chain(forward, facts, ledger.taught(made), reads, fed=comes_from == "trained")
             if key not in chains or (observation.facts["teaches"] and not chains[key].facts["teaches"]):

@@ -115,11 +115,10 @@ def within(site: Site, path: str, outer: Span) -> bool:
     return site.path == path and (outer.line, outer.column) <= start and end <= (outer.end_line, outer.end_column)
 
 
-def change_of(file: ParsedFile, node: ast.expr, message: str, remedy: str, edit: Edit, **more: object) -> Change | None:
-    """The change of the expression ``node``; ``more`` are other fields. None where it stands in no statement."""
+def change_of(file: ParsedFile, node: ast.expr, message: str, remedy: str, edit: Edit, **more: object) -> Change:
+    """The change of the expression ``node``; ``more`` are other fields."""
     statement = file.enclosing(node, ast.stmt)
-    if statement is None:
-        return None
+    assert statement is not None
     span, whole = file.span(node), file.span(statement)
     # the header of a loop or a branch is a line of its own
     line = 0 if isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.Call, ast.Tuple)) else span.line

@@ -37,8 +37,7 @@ _ANSWERING = PLAIN["torch"] | frozenset(name for name in INTEGERS["torch"] if no
 def data(site: Site, file: ParsedFile) -> Change | None:
     """``x.data``, where nothing is different without it or ``detach()`` does the same."""
     node = file.find(site.span, ast.Attribute)
-    if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
-        return None
+    assert isinstance(node, ast.Attribute)
     if loses_comments(file, node, node.value) or _writes_data(file, node) or _is_packed(file, node.value):
         return None
     outer = file.parent(node)

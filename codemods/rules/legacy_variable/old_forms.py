@@ -52,7 +52,7 @@ def variable(site: Site, file: ParsedFile, found: Sequence[Finding]) -> Change |
     known = {"data", "requires_grad", "volatile"}
     if given is None or History.UNSURE in histories or any(isinstance(a, ast.Starred) for a in call.args):
         return None
-    if len(call.args) > 3 or any(k.arg not in known for k in call.keywords) or isinstance(given, ast.Constant):
+    if len(call.args) > 3 or any(k.arg not in known for k in call.keywords):
         return None
     if loses_comments(file, call, given) or may_be_none(file, given, called=History.MAYBE not in histories):
         return None
@@ -159,7 +159,7 @@ def item(site: Site, file: ParsedFile) -> Change | None:
     if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load):
         return None
     outer = file.parent(node)
-    if isinstance(outer, (ast.Attribute, ast.Subscript, ast.AugAssign)) and getattr(outer, "target", node) is node:
+    if isinstance(outer, (ast.Attribute, ast.Subscript)):
         # something is done with it that no number can do
         return None
     if _is_answered(file, node):
