@@ -17,17 +17,17 @@ from pathlib import Path
 import pytest
 
 from tests.verify.isolation.conftest import Place
-from verify.isolation import Ending, Limits, folders
+from verify.isolation import Ending, Limits, folders, process
 from verify.isolation.launcher.processes import list_processes
 
 
 def alive(mark: str) -> list[int]:
     """Processes whose command line names ``mark``."""
     found = []
-    for process in list_processes():
+    for one in list_processes():
         try:
-            if mark.encode() in Path(f"/proc/{process.pid}/cmdline").read_bytes():
-                found.append(process.pid)
+            if mark.encode() in Path(f"/proc/{one.pid}/cmdline").read_bytes():
+                found.append(one.pid)
         except OSError:
             continue
     return found
@@ -351,6 +351,33 @@ def test_fork_bomb(opened: Callable[[str], Place], kind: str, mark: str) -> None
         processes=150,
     )
     assert execution.ending is Ending.MEMORY, execution
+    assert execution.seconds < 50
+    assert alive(mark) == []
+
+
+@pytest.mark.slow
+def test_a_process_that_cannot_be_looked_into_ends_at_its_limits(
+    opened: Callable[[str], Place], tmp_path: Path, mark: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who forks without end holds the lock on its memory nearly always: what is read of that comes late, or never."""
+    launcher = tmp_path / "launcher.py"
+    launcher.write_text(
+        textwrap.dedent(f"""
+        import sys, time
+        sys.path.append({str(process.LAUNCHER.parent)!r})
+        from launcher import main, processes
+        processes.nameless = processes.proportional = lambda *_: time.sleep(1000)
+        sys.exit(main.main())
+        """)
+    )
+    monkeypatch.setattr(process, "LAUNCHER", launcher)
+    place = opened("overlay")
+    execution = place.run("import time; time.sleep(1000)", mark, seconds=2.0)
+    assert execution.ending is Ending.TIMEOUT
+    execution = place.run(
+        "import os, time\nfor _ in range(6): os.fork()\ntime.sleep(1000)", mark, seconds=60.0, processes=30
+    )
+    assert execution.ending is Ending.MEMORY
     assert execution.seconds < 50
     assert alive(mark) == []
 

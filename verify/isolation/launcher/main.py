@@ -21,6 +21,7 @@ from typing import Any
 from . import child, kernel, landlock, processes, removal, sandbox, veils
 from .copying import Copy, TooLarge
 from .places import TERMINALS, find_places
+from .reader import Reader
 from .watching import Cancelled, Limits, Outcome, Watch
 
 
@@ -194,6 +195,7 @@ class Run:
         if sys.platform == "linux":
             kernel.adopt_orphans()
         written, disks = self._written()
+        reader = Reader()
         pid = child.start(
             self._program(),
             own_processes=request.own_processes,
@@ -204,7 +206,7 @@ class Run:
         os.close(output_end)
         os.close(report_end)
         proc = f"/proc/{pid}/root/proc" if request.own_processes else None
-        return Watch(pid, output, report, request.limits, proc, written, disks).run(0)
+        return Watch(pid, output, report, reader, request.limits, proc, written, disks).run(0)
 
     def _written(self) -> tuple[list[str], list[str]]:
         if self.box and not self.request.target:

@@ -16,12 +16,13 @@ from typing import Any
 
 from . import processes
 from .child import MOST_THREADS
+from .reader import Reader
 from .sandbox import shared_memory_used
 
 TAIL = 64 << 10  # bytes of output that are kept
 _INTERVAL = 0.05  # seconds between two looks at memory
 _DISK_INTERVAL = 0.25
-# A look may take a fortieth of the time at most: the run is timed.
+# A look may take a fortieth of the processor's time at most: the run is timed.
 _SHARE = 40
 _SETTLE = 0.5  # seconds until a sum that proved harmless is looked into again
 _SPARE = 512 << 20  # bytes that are left on the disk whatever the limit says
@@ -55,7 +56,8 @@ class Outcome:
 
 @dataclass(eq=False)
 class Watch:
-    """One run: ``pid`` is the launcher's child, ``output`` and ``report`` are the reading ends of its pipes.
+    """One run: ``pid`` is the launcher's child, ``output`` and ``report`` are the reading ends of its pipes;
+    ``reader`` looks into processes.
 
     ``proc`` shows the run's processes and no others, or is None where they must be told from all others by descent.
     ``written`` are folders that hold what the program writes; those among them that are on ``disks`` shall not fill
@@ -65,6 +67,7 @@ class Watch:
     pid: int
     output: int
     report: int
+    reader: Reader | None
     limits: Limits
     proc: str | None
     written: Sequence[str]
@@ -77,7 +80,8 @@ class Watch:
         self._tail = bytearray()
         self._events = bytearray()
         self._ready = self._gone = False
-        self._quiet_until = 0.0
+        self._quiet_until = self._sized_until = 0.0
+        self._held = 0
         self._parent = os.getppid()
         self._private_shm = self.proc is not None
         self._by_keys = processes.kept_by_keys()
@@ -104,7 +108,7 @@ class Watch:
 
     def _loop(self, control: int, start: float) -> None:
         look = look_at_disk = start + _INTERVAL
-        open_ends = [self.output, self.report, control]
+        open_ends = [self.output, self.report, control, *([self.reader.answers] if self.reader else [])]
         while not self.outcome.ending and self.outcome.status is None:
             now = time.monotonic()
             pause = max(0.0, min(look, start + self.limits.seconds) - now)
@@ -115,7 +119,10 @@ class Watch:
                 open_ends.remove(self.output)
             if self.report in ready and not self._hear():
                 open_ends.remove(self.report)
-            now = time.monotonic()
+            if self.reader and self.reader.answers in ready and not self._read(self.reader):
+                open_ends.remove(self.reader.answers)
+                self.reader = None
+            now, taken = time.monotonic(), time.process_time()
             if now >= start + self.limits.seconds:
                 self._stop("TIMEOUT", f"stopped after {self.limits.seconds:g} s, as --timeout says")
             if now >= look and self._ready:
@@ -124,11 +131,11 @@ class Watch:
                 if os.getppid() != self._parent:
                     raise Cancelled
                 self._collect()
-                look = _next(now, _INTERVAL)
+                look = _next(_INTERVAL, time.process_time() - taken)
             if now >= look_at_disk:
-                before = time.monotonic()
+                taken = time.process_time()
                 self._look_at_disk()
-                look_at_disk = _next(before, _DISK_INTERVAL)
+                look_at_disk = _next(_DISK_INTERVAL, time.process_time() - taken)
 
     def _drain(self) -> bool:
         data = os.read(self.output, 1 << 20)
@@ -180,6 +187,7 @@ class Watch:
             # The first one is the launcher's own part.
             return [process for process in processes.list_processes(self.proc) if process.pid != 1]
         found = processes.descendants(processes.list_processes(), os.getpid(), self.groups)
+        found = [process for process in found if not self.reader or process.pid != self.reader.pid]
         if sys.platform != "linux":
             # Orphans go to the system's init there; what they keep is their group.
             self.groups |= {process.group for process in found} - {os.getpgrp()}
@@ -201,22 +209,41 @@ class Watch:
                 f"the limits are {self.limits.processes} and {MOST_THREADS}",
             )
         self._pids = [process.pid for process in members]
-        held = self._nameless.memory
+        self._held = self._nameless.memory
         if self._private_shm:
-            held += shared_memory_used() + max(0, processes.kept_by_keys() - self._by_keys)
-        if total + held > self.limits.memory and now >= self._quiet_until:
+            self._held += shared_memory_used() + max(0, processes.kept_by_keys() - self._by_keys)
+        too_much = total + self._held > self.limits.memory
+        if self.reader is None:
+            self._weigh(total + self._held if too_much else 0)
+        elif not self.reader.busy:
             # Workers share most of their pages, and a plain sum counts these once for each.
-            exact, shared = processes.proportional(self._pids, self.proc or "/proc")
-            used = (exact + max(0, held - shared)) or total
-            if used > self.limits.memory:
-                self._stop(
-                    "MEMORY",
-                    f"stopped: it held {_bytes(used)}, the limit is {_bytes(self.limits.memory)} (--memory)",
-                )
-            self._quiet_until = now + _SETTLE
+            exact, nameless = too_much and now >= self._quiet_until, now >= self._sized_until
+            if exact or nameless:
+                self.reader.ask(self._pids, self.proc or "/proc", self._counted, exact=exact, nameless=nameless)
+
+    def _read(self, reader: Reader) -> bool:
+        """Take what the reader says; False where it has ended."""
+        answer = reader.answer()
+        if answer is None:
+            return False
+        if answer["nameless"] is not None:
+            self._nameless = processes.Nameless(*answer["nameless"])
+            self._sized_until = _next(_DISK_INTERVAL, answer["taken"])
+        if answer["exact"] is not None:
+            exact, shared = answer["exact"]
+            # Where none could be read, or all have ended meanwhile, it is what is there now.
+            exact = exact or sum(process.resident for process in self._members())
+            self._weigh(exact + max(0, self._held - shared))
+            self._quiet_until = _next(_SETTLE, answer["taken"])
+        return True
+
+    def _weigh(self, used: int) -> None:
+        if used > self.limits.memory:
+            self._stop(
+                "MEMORY", f"stopped: it held {_bytes(used)}, the limit is {_bytes(self.limits.memory)} (--memory)"
+            )
 
     def _look_at_disk(self) -> None:
-        self._nameless = processes.nameless(self._pids, self.proc or "/proc", self._counted)
         used = sum(map(size_of, self.written)) - self.before + self._nameless.disk
         if used >= self.limits.disk:
             self._stop("DISK", f"stopped: it wrote {_bytes(used)}, the limit is {_bytes(self.limits.disk)} (--disk)")
@@ -244,7 +271,7 @@ class Watch:
         largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         outcome.peak = max(outcome.peak, largest * (1 if sys.platform == "darwin" else 1024))
         if not outcome.ending:
-            self._pids = []
+            self._nameless = processes.Nameless(0, 0)
             self._look_at_disk()
         if outcome.ending:
             return
@@ -260,10 +287,9 @@ class Watch:
             outcome.notes.append("killed by SIGKILL, not by us: the system does that when memory runs out")
 
 
-def _next(started: float, interval: float) -> float:
-    """When to look again, after a look that began at ``started``."""
-    now = time.monotonic()
-    return now + max(interval, _SHARE * (now - started))
+def _next(interval: float, taken: float) -> float:
+    """When to look again, after a look that has ``taken`` that many seconds of the processor."""
+    return time.monotonic() + max(interval, _SHARE * taken)
 
 
 def size_of(folder: str) -> int:
