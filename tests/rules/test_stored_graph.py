@@ -836,3 +836,87 @@ def test_what_gradients_are_taken_of_still_asks_for_them(name: str, tmp_path: Pa
     begin, first, store, after = LEAVES[name]
     program = META.format(begin=begin, first=first, store=store)
     assert tools.mended(tmp_path, findings(tmp_path, program)) == (HEAD + program).replace(store, after)
+
+
+# by which name the own step comes to what was stored
+
+KEPT = """
+import copy
+from operator import attrgetter
+
+class State:
+    def __init__(self):
+        self.kept = torch.zeros(16, 2)
+
+class Buffered(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("kept", torch.zeros(16, 2))
+
+state, buffered = State(), Buffered()
+name = "".join(["k", "ept"])
+last = torch.zeros(16, 2)
+def read(): return last
+for x in batches():
+    old = {target}
+    out = net(x)
+    {target} = out
+    step({again}.pow(2).mean() + (out * old).exp().mean())
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "again"),
+    [
+        ("last", "last"),
+        ("last", "read()"),
+        ("last", "(lambda: last)()"),
+        ("last", 'globals()["last"]'),
+        ("state.kept", "getattr(state, name)"),
+        ("state.kept", 'attrgetter("kept")(state)'),
+        ("state.kept", "torch.stack(list(vars(state).values()))"),
+        ("state.kept", "copy.copy(state).kept"),
+        ("buffered.kept", "torch.stack([*buffered.buffers()])"),
+        ("buffered.kept", 'buffered.get_buffer("kept")'),
+    ],
+)
+def test_what_its_own_step_reads_back_is_cut_where_the_step_ends(tmp_path: Path, target: str, again: str) -> None:
+    program = KEPT.format(target=target, again=again)
+    check(tmp_path, program, Promise.REPAIR, program, f"{program}    {target} = {target}.detach()\n")
+
+
+GIVEN = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = net
+        self.kept = torch.zeros(16, 2)
+
+    def forward(self, x):
+        old = self.kept
+        out = self.net(x)
+        self.kept = out
+        {given}
+
+def judge(given, old):
+    return (given * old).exp().mean()
+
+model = Model()
+for x in batches():
+    out, old = model(x)
+    {use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "use"),
+    [
+        ("return out, old", "step((out * old).exp().mean())"),
+        ("return out, old", "step(judge(out, old))"),
+        ("return out, old", "mine = out\n    step(judge(given=mine, old=old))"),
+        ("result = out\n        return result, old", "step((out - 1).pow(2).mean() + judge(out, old))"),
+        ("return torch.tanh(out), old", "step(judge(out, old))"),
+    ],
+)
+def test_what_its_own_step_has_by_another_name_is_cut_where_it_is_stored(tmp_path: Path, given: str, use: str) -> None:
+    check(tmp_path, GIVEN.format(given=given, use=use), Promise.REPAIR, "self.kept = out", "self.kept = out.detach()")

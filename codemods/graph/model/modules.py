@@ -90,6 +90,6 @@ class Modules:
             node.walks.clear()
             node.uses.clear()
             node.stores.clear()
-            node.stale_reads.clear()
+            node.reads.clear()
             node.escapes.clear()
             node.children = [child for child in node.children if child in self.nodes]

@@ -266,7 +266,7 @@ class Node:
     walks: list[Walk] = field(default_factory=list, init=False)
     uses: list[Use] = field(default_factory=list, init=False)
     stores: list[tuple[Carrier, Place]] = field(default_factory=list, init=False)
-    stale_reads: list[tuple[Carrier, Place]] = field(default_factory=list, init=False)
+    reads: list[tuple[Carrier, Place]] = field(default_factory=list, init=False)
     escapes: list[Escape] = field(default_factory=list, init=False)
     children: list[Node] = field(default_factory=list, init=False)
     shadow: Shadow = field(default=(), init=False)
@@ -312,7 +312,7 @@ class Node:
     def forget(self) -> None:
         """Break the circles that it is part of, for a node that nobody asks any more."""
         self.parents = ()
-        for events in (self.walks, self.uses, self.stores, self.stale_reads, self.children):
+        for events in (self.walks, self.uses, self.stores, self.reads, self.children):
             events.clear()
 
     def __repr__(self) -> str:

@@ -74,14 +74,15 @@ class Uses(Joins):
         return False
 
     def read(self, value: Value | None, carrier: Carrier, at: ast.AST) -> None:
-        """Record that a carrier was read that holds nodes which a backward has been through, or may be in a later
-        step."""
+        """Record that a carrier was read; as a reading of the trace where it holds nodes which a backward has been
+        through, or may be in a later step."""
         nodes = self.nodes_of(value)
         if not nodes or value is None:
             return
+        place = self.place(at)
         for node in nodes:
-            if node.walks and not node.leaf:
-                node.stale_reads.append((carrier, self.place(at)))
+            if not node.leaf:
+                node.reads.append((carrier, place))
         containers = self.containers_in(value)
         walked = self.trace.walks[-1].place.clock if self.trace.walks else -1
         outlives = (
@@ -91,7 +92,7 @@ class Uses(Joins):
             or self._left_by_a_step(nodes)
         )
         if outlives and not all(n.leaf for n in nodes):
-            self.trace.readings.append(Reading(carrier, self.place(at), value, tuple(nodes), containers))
+            self.trace.readings.append(Reading(carrier, place, value, tuple(nodes), containers))
 
     def containers_in(self, value: Value, depth: int = 0) -> frozenset[int]:
         """The identities of the lists and dicts in a value, itself among them."""

@@ -219,7 +219,7 @@ class Places:
 
     def _bests(self) -> Iterator[Result]:
         for node in self.run.trace.nodes:
-            if not node.certain or node.leaf or not node.scalar or not node.walks or not node.stale_reads:
+            if not node.certain or node.leaf or not node.scalar or not node.walks or not node.reads:
                 continue
             for carrier, place in node.stores:
                 statement = place.statement
@@ -235,8 +235,8 @@ class Places:
                     part = candidate
                 elif part is None or not _chosen(place, part):
                     continue
-                reads = [r for c, r in node.stale_reads if c == carrier and _later_turn(place, r)]
-                if not reads:
+                walked = node.walks[0].place.clock
+                if not any(c == carrier and r.clock > walked and _later_turn(place, r) for c, r in node.reads):
                     continue
                 kept = self.judge.kept(
                     TOTAL, place, carrier.name, "holds on to", ((part, Tensor(node, True)),), [node], []

@@ -101,6 +101,8 @@ def used_through(ledger: Ledger, carry: Carry) -> bool:
     wanted |= set(spread([carry.old], lambda node: [c for c in node.children if c.kind is NodeKind.PHI]))
     if walks and any(_read_back(ledger, carry, node, store, walks) for node in wanted):
         return True
+    if any(_comes_back(carry, node, walks) for node in wanted):
+        return True
     before = [(p, n) for p, n in ledger.stored_in.get(carry.carrier, ()) if p.statement is store.statement]
     for place, node in before:
         # only what no backward has come to yet when it is read belongs to the same step
@@ -124,6 +126,41 @@ def _read_back(ledger: Ledger, carry: Carry, node: Node, store: Place, walks: li
         if same and any(node in w.seen for w in walks) and not _other_key(store, reading.place):
             return True
     return False
+
+
+def _comes_back(carry: Carry, node: Node, walks: list[Walk]) -> bool:
+    """Whether one of some walks comes to a stored value by what is computed of it later and not proven to be given it
+    by another name, one that had it before."""
+    store = carry.store
+    until = max((walk.place.clock for walk in walks if node in walk.seen), default=store.clock)
+    reads = [(c, p) for c, p in node.reads if store.clock <= p.clock < until and not crossed(store, p)]
+    if any(c == carry.carrier and (p.clock, p.statement) != (store.clock, store.statement) for c, p in reads):
+        return True
+    named = {c for c, p in node.stores if p.clock <= store.clock and c != carry.carrier}
+    for carrier, place in node.stores:
+        # a parameter or variable that is given it by such a name
+        if place.clock >= store.clock and any(_gives(p, place) for c, p in reads if c in named):
+            named.add(carrier)
+    given = [p for c, p in reads if c in named]
+    return any(
+        store.clock <= child.birth < until
+        and child.kind is not NodeKind.PHI
+        and any(child in walk.seen for walk in walks)
+        and not crossed(store, child.place)
+        and not any(_gives(read, child.place) for read in given)
+        for child in node.children
+    )
+
+
+def _gives(read: Place, taken: Place) -> bool:
+    """Whether a value that is read goes right into an expression, or is returned to it."""
+    while read.frame is not taken.frame:
+        if not isinstance(read.statement, ast.Return) or read.frame.call is None:
+            return False
+        read = read.frame.call
+    return any(outer is taken.node for outer in (read.node, *read.frame.file.outward(read.node))) or (
+        read.statement is taken.statement and isinstance(getattr(taken.node, "ctx", None), ast.Store)
+    )
 
 
 def kept_for_good(ledger: Ledger, carry: Carry) -> bool:
