@@ -26,6 +26,8 @@ _CHANGING = words("append appendleft extend extendleft insert remove clear updat
 _TAKING = words("pop popleft popitem setdefault")
 """Methods of containers that change them and give something."""
 
+CONTAINER_CHANGES = _CHANGING | _TAKING
+
 _Node = TypeVar("_Node", bound=ast.AST)
 Turns = tuple[tuple[ast.AST, int], ...]
 
@@ -225,12 +227,16 @@ def bound(statements: Iterable[ast.stmt]) -> set[str]:
 
 
 def altered(trace: Trace, file: ParsedFile, statements: Iterable[ast.stmt]) -> set[str]:
-    """What methods change where it is, as text: ``names.append(x)``, ``x.mul_(2)``, ``last = names.pop()``; not what
-    functions do that a run entered, or those of modules."""
-    entered = {frame.call.node for frame in trace.frames if frame.call is not None}
+    """What is changed where it is, as text: by methods as ``names.append(x)``, ``x.mul_(2)``, ``last = names.pop()``,
+    by ``setattr``, and by the functions of the tree that the statements enter: of these the attributes that they write,
+    as ``.name`` of whatever object, and the variables of functions around them."""
+    entered = entered_by(trace)
     found: set[str] = set()
+    for definition in _all_entered(entered, statements):
+        found |= writes_elsewhere(definition)
     for call in (node for statement in statements for node in walk(statement) if isinstance(node, ast.Call)):
         name = method(call)
+        found |= _written_by_name(call)
         alone = isinstance(file.parent(call), ast.Expr) and (name in _CHANGING or name[-1:] == "_")
         if (alone or name in _TAKING) and not file.named(call.func) and call not in entered:
             assert isinstance(call.func, ast.Attribute)
@@ -238,15 +244,62 @@ def altered(trace: Trace, file: ParsedFile, statements: Iterable[ast.stmt]) -> s
     return found
 
 
+def entered_by(trace: Trace) -> dict[ast.AST, list[ast.AST]]:
+    """The functions of the tree that each call entered."""
+    found: dict[ast.AST, list[ast.AST]] = {}
+    for frame in trace.frames:
+        if frame.call is not None and frame.definition is not None:
+            found.setdefault(frame.call.node, []).append(frame.definition)
+    return found
+
+
+def _all_entered(entered: dict[ast.AST, list[ast.AST]], statements: Iterable[ast.AST]) -> set[ast.AST]:
+    """The functions that statements enter, and those that these enter."""
+    found: set[ast.AST] = set()
+    stack = [*statements]
+    while stack:
+        inner = {d for node in walk(stack.pop()) for d in entered.get(node, ())} - found
+        found |= inner
+        stack += inner
+    return found
+
+
+def writes_elsewhere(definition: ast.AST) -> set[str]:
+    """What a function writes that is not its own: attributes as ``.name``, and variables of functions around it."""
+    found: set[str] = set()
+    for node in walk(definition):
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            found.update(node.names)
+        elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            found.add(f".{node.attr}")
+        elif isinstance(node, ast.Call):
+            found |= _written_by_name(node)
+    return found
+
+
+def _written_by_name(call: ast.Call) -> set[str]:
+    """The attribute that ``setattr``, or a method of modules, writes: ``.name``."""
+    if method(call) in ("train", "eval"):
+        return {".training"}
+    match call:
+        case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[_, ast.Constant(value=str(name)), *_]):
+            return {f".{name}"}
+    return set()
+
+
 def read(statements: Iterable[ast.stmt]) -> set[str]:
-    """The names and attributes that statements read, as text; of ``a.b.c`` also ``a`` and ``a.b``.
+    """The names and attributes that statements read, as text; of ``a.b.c`` also ``a`` and ``a.b``, and the attributes
+    that are no methods as ``.b`` and ``.c``.
 
     Variables of comprehensions end with these, and do not count.
     """
     found: set[str] = set()
     for statement in statements:
         inner = _of_comprehensions(statement)
+        called = {id(node.func) for node in walk(statement) if isinstance(node, ast.Call)}
         for node in walk(statement):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and id(node) not in called:
+                found.add(f".{node.attr}")
             if id(node) in inner:
                 continue
             if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):

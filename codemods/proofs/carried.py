@@ -16,7 +16,7 @@ from codemods.graph.model.nodes import Carrier, Node, Place, Walk
 from codemods.graph.model.opacity import opaque
 from codemods.graph.model.trace import Reading, Trace
 from codemods.graph.model.values import Tensor
-from codemods.proofs.reach import SurePaths, origins, reach, saves_parameter, spread, weighted
+from codemods.proofs.reach import SurePaths, origins, reach, saves_parameter, spread, told_apart, weighted
 from codemods.proofs.turns import crossed, in_some_turns, named, of_a_changing_condition
 from codemods.source import walking
 from codemods.terms.findings import Promise
@@ -158,6 +158,9 @@ class Ledger:
         go through a freed graph there, or, unless ``sometimes`` will do, does so on some paths only."""
         sources = origins(old)
         if not sources or not all(crossed(o.place, child.place) for o in sources):
+            return
+        if any(map(told_apart, (old, *sources))):
+            # the cut would put another object in its place
             return
         again, graph = self._again(walk), set[Node]()
         freed_by: Walk | None = None

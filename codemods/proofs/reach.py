@@ -19,7 +19,7 @@ from codemods.graph.model.facts.saved import (
     WEIGHT_FOR_INPUT,
     WEIGHT_WITHIN,
 )
-from codemods.graph.model.kinds import NodeKind
+from codemods.graph.model.kinds import NodeKind, UseKind
 from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.opacity import opaque
 from codemods.graph.model.state import FROZEN
@@ -249,3 +249,8 @@ def savers(original: Node) -> Iterator[Node]:
 
 def _label(node: Node) -> str:
     return node.label if node.kind in (NodeKind.OP, NodeKind.MODULE) else ""
+
+
+def told_apart(node: Node) -> bool:
+    """Whether code asks which object it is, or gives it attributes of its own."""
+    return any(use.kind is UseKind.IDENTITY and not use.detached for use in node.uses)

@@ -609,3 +609,161 @@ def test_what_is_changed_behind_it_would_be_read_as_it_is_then(
         tmp_path, RULE, START, BUILT, f"penalty = {penalty}\n{between}\n", USED.format(each=each or "pass")
     )
     assert finding.promise is (Promise.REPAIR if moves else Promise.ADVICE)
+
+
+ONCE = """
+import functools, itertools, math, random
+import numpy as np
+
+class Box:
+    factor = 2.0
+
+    def more(self):
+        self.factor += 1.0
+
+    def __call__(self):
+        self.factor += 1.0
+        return self.factor
+
+def more():
+    global scale
+    scale += 1.0
+
+def filled(given):
+    given["last"] = weight.exp()
+    return given["last"]
+
+@functools.lru_cache
+def remembered():
+    return weight.exp()
+
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.count = nn.Linear(4, 4), 0
+
+    def forward(self, given):
+        self.count += 1
+        return self.layer(given) * self.count
+
+box, scale, queue, counter, rng = Box(), 2.0, [4.0, 3.0, 2.0], itertools.count(1), np.random.default_rng(0)
+counting = Counting()
+opt.add_param_group({{"params": counting.parameters()}})
+made = {made}
+{between}
+for step in range(9):
+    loss = net(x + made).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    {behind}
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "between", "behind"),
+    [
+        # what it is computed from is another one by then
+        ("weight.exp() * box.factor", "setattr(box, 'factor', 3.0)", ""),
+        ("weight.exp() * box.factor", "box.more()", ""),
+        ("weight.exp() * box.factor", "", "box.more()"),
+        ("weight.exp() * scale", "", "more()"),
+        ("weight.exp()", "proj.weight.grad = None\nopt.step()", ""),
+        ("proj(x).exp()", "proj.load_state_dict(nn.Linear(4, 4).state_dict())", ""),
+        # it does more than compute
+        ("weight.exp() * box()", "", ""),
+        ("weight.exp() * queue.pop()", "", ""),
+        ("weight.exp() * next(counter)", "", ""),
+        ("weight.exp() * random.betavariate(1, 2)", "", ""),
+        ("weight.exp() * float(np.random.standard_normal())", "", ""),
+        ("weight.exp() * int(rng.integers(1, 9))", "", ""),
+        ("weight.exp() * (print('once') or 1)", "", ""),
+        ("filled({{}}) if False else filled(vars(box).copy())", "", ""),
+        ("counting(x).exp()", "", ""),
+        ("remembered() * 2", "", ""),
+    ],
+)
+def test_what_would_not_be_the_same_in_the_loop_is_told(tmp_path: Path, made: str, between: str, behind: str) -> None:
+    findings = found(tmp_path, RULE, START + ONCE.format(made=made, between=between, behind=behind or "pass"))
+    assert [f.promise for f in findings] == [Promise.ADVICE]
+
+
+@pytest.mark.parametrize(
+    ("made", "between", "behind"),
+    [
+        ("weight.exp() * box.factor", "net.factor = 3.0", "net.factor = 4.0"),
+        ("weight.exp() * scale", "setattr(box, 'factor', 3.0)", "box.more()"),
+        ("torch.exp(weight.clamp(min=0.1)) * max(1, len(queue)) * math.sqrt(scale)", "pass", "print(scale)"),
+        ("sum(p.norm() for p in proj.parameters())", "net.zero_grad()", "queue.append(1.0)"),
+    ],
+)
+def test_what_is_the_same_in_the_loop_moves(tmp_path: Path, made: str, between: str, behind: str) -> None:
+    program = START + ONCE.format(made=made, between=between, behind=behind)
+    findings = found(tmp_path, RULE, program)
+    assert [f.promise for f in findings] == [Promise.REPAIR]
+    assert f"    made = {made}\n" in mended(tmp_path, findings)
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "while made.sum() < 99:\n    loss = net(x + made).pow(2).mean()\n    {learn}",
+        "for step in range(9):\n    loss = net(x + made).pow(2).mean()\n    {learn}\nelse:\n    print(made)",
+        "for epoch in range(3):\n    print(made.sum())\n    for step in range(9):\n"
+        "        loss = net(x + made).pow(2).mean()\n        {learn}",
+    ],
+)
+def test_what_the_head_or_the_end_of_the_loop_reads_stays(tmp_path: Path, loop: str) -> None:
+    learn = "opt.zero_grad(); loss.backward(); opt.step()"
+    findings = found(tmp_path, RULE, START + "made = weight.exp()\n" + loop.format(learn=learn) + "\n")
+    assert [f.promise for f in findings] == [Promise.ADVICE]
+
+
+TRAINER = """
+import copy
+from operator import attrgetter
+
+factor = 2.0
+
+class Trainer:
+    def __init__(self):
+        self.raw = weight
+        self.gate = torch.sigmoid(self.raw) * factor
+        {behind}
+
+    def fit(self, other):
+        for batch in x.split(4):
+            opt.zero_grad()
+            net(batch * {owner}.gate).mean().backward()
+            opt.step()
+
+trainer = Trainer()
+{between}
+trainer.fit({other})
+"""
+
+
+@pytest.mark.parametrize(
+    ("behind", "between", "owner", "other"),
+    [
+        ("self.raw = 2 * weight", "", "self", "None"),
+        ("", "trainer.raw = 2 * weight", "self", "None"),
+        ("", "factor = 3.0", "self", "None"),
+        ("", "print(getattr(trainer, 'gate').sum())", "self", "None"),
+        ("", "kind = 'gate'\nprint(getattr(trainer, kind).sum())", "self", "None"),
+        ("", "print([v.sum() for v in vars(trainer).values()])", "self", "None"),
+        ("", "print(attrgetter('gate')(trainer).sum())", "self", "None"),
+        ("", "", "other", "Trainer()"),
+        ("", "weight.data.mul_(2)", "self", "None"),
+    ],
+)
+def test_an_attribute_that_others_look_at_or_that_would_be_another_stays(
+    tmp_path: Path, behind: str, between: str, owner: str, other: str
+) -> None:
+    program = TRAINER.format(behind=behind or "pass", between=between, owner=owner, other=other)
+    assert [f.promise for f in found(tmp_path, RULE, START + program)] == [Promise.ADVICE]
+
+
+def test_an_attribute_beside_others_moves(tmp_path: Path) -> None:
+    program = TRAINER.format(behind="self.other = 3", between="trainer.more = 4", owner="self", other="None")
+    assert [f.promise for f in found(tmp_path, RULE, START + program)] == [Promise.REPAIR]

@@ -194,6 +194,9 @@ class UseKind(Enum):
     HISTORY_READ = "history-read"
     REFUSED = "refused"
     """It raises where there is a graph, and code catches that."""
+    IDENTITY = "identity"
+    """Code asks which object it is, as a set and the keys of a dict do, or gives it attributes: what is detached is
+    another one."""
     GRADIENT_READ = "gradient-read"
     """Its ``.grad`` is read, or it gets a hook."""
     UNSEEN_CALL = "unseen"

@@ -73,6 +73,8 @@ class AttributeWrites(Attributes):
         if isinstance(receiver, Tensor):
             run.alter(receiver, Altered.SHAPE, at)
         oid = run.kept_under(receiver) if named else getattr(receiver, "oid", None)
+        if isinstance(receiver, Tensor):
+            run.use(receiver, UseKind.IDENTITY, at, name)
         if isinstance(oid, int):
             self._keep_attribute(receiver, oid, name, value, at)
         elif isinstance(receiver, TreeModule):

@@ -184,7 +184,9 @@ class Expressions(Comprehensions):
             if key_expr is None:
                 self.fill_mapping(made, value, e)
                 continue
-            self.torch.put_item(made, self.evaluate(key_expr), value)
+            key = self.evaluate(key_expr)
+            self.run.use(key, UseKind.IDENTITY, e, "{}")
+            self.torch.put_item(made, key, value)
         return made
 
     def _eval_Slice(self, e: ast.Slice) -> Value:

@@ -256,6 +256,7 @@ class Items(Namespaces):
     def _set_in_dict(
         self, container: Mapping, key: Value, value: Value, at: ast.AST, expression: ast.expr | None
     ) -> None:
+        self.run.use(key, UseKind.IDENTITY, at, "[]")
         self.run.stored(value, Carrier(CarrierKind.ELEMENT, container.oid, str(getattr(key, "value", ""))), at)
         self.torch.put_item(container, key, value)
         named = isinstance(key, Const) and isinstance(key.value, str)

@@ -300,6 +300,7 @@ class Operators(OldForms):
                     run.use(right, UseKind.HISTORY_READ, e, "is")
                 result = self._is(left, right, negated=isinstance(op, ast.IsNot))
             elif isinstance(op, (ast.In, ast.NotIn)):
+                run.use(left, UseKind.IDENTITY, e, "in")
                 result = self._contains(left, right, negated=isinstance(op, ast.NotIn))
             else:
                 result = self._compare(op, left, right, e)

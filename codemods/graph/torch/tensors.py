@@ -59,6 +59,9 @@ class Tensors(Results):
                 )
                 return run.alias(AliasForm.DATA, tensor, made, at)
             return None
+        if name == "__dict__":
+            run.use(tensor, UseKind.IDENTITY, at, name)
+            return None
         if name == "grad":
             # nobody knows which tensor it is where it has no history: another name may have asked for gradients
             run.mark(Marked.GRADIENT_READ, at, run.nodes_of(tensor) or None)

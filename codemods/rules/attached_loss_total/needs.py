@@ -20,7 +20,7 @@ from codemods.graph.model.trace import Storing, Trace
 from codemods.graph.model.values import Const, Join, Library, Plain, Tensor, Unknown, nodes_of, scalar
 from codemods.proofs.earlier import Earlier, Keeping
 from codemods.proofs.observations import Shows
-from codemods.proofs.reach import through_phi
+from codemods.proofs.reach import through_phi, told_apart
 from codemods.proofs.syntax import DEFINITIONS, LOOPS, last_name, method
 from codemods.proofs.unseen import Outside, Way, leaves_sight
 from codemods.source import walking
@@ -303,7 +303,7 @@ class Judge:
         """The same for one of the kept nodes itself, since it is kept."""
         earlier = self.run.earlier
         walks = (walk for walk in node.walks if walk.place.clock > kept.since and node in walk.roots)
-        if any(not earlier.had(node, walk.place, kept) for walk in walks):
+        if told_apart(node) or any(not earlier.had(node, walk.place, kept) for walk in walks):
             return None
         later = (use for use in node.uses if use.place.clock >= kept.since and not benign(use))
         # `kept[-1] is loss` reads the node by two names, and one of them is what is kept

@@ -7,23 +7,37 @@ from functools import cached_property
 
 from codemods.graph.model.facts.layers import REPEATABLE_MODULES
 from codemods.graph.model.facts.operations import RANDOM_CALLS
-from codemods.graph.model.kinds import NodeKind
+from codemods.graph.model.kinds import Marked, NodeKind
 from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Mapping, Sequence, Tensor, options_of
 from codemods.proofs.bindings import held, memory_of
-from codemods.proofs.blocks import altered, bound, read, suites_around
+from codemods.proofs.blocks import CONTAINER_CHANGES, altered, bound, entered_by, read, suites_around, writes_elsewhere
+from codemods.proofs.marks import writes_parameters
 from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, called, names, scope
 from codemods.source import walking
 from codemods.terms.spans import Span
+from codemods.terms.words import words
+
+_MORE = "it may do more than compute, and in the loop would do so in every step"
+
+_BUILTINS = words(
+    "abs all any bool dict divmod enumerate filter float frozenset getattr hasattr int isinstance len list map max min "
+    "pow range repr reversed round set slice sorted str sum super tuple type zip"
+)
+"""Functions of Python that give something and do nothing else."""
+
+_MOVING_ON = words("__next__ send throw close read readline readlines write seek integers choices")
+"""Methods of which the next call gives something else."""
 
 
 class Move:
     """Looks for the statements that build the old graph, and whether they may move to the top of the loop."""
 
-    def __init__(self, trace: Trace, walk: Walk, old: list[Node]) -> None:
+    def __init__(self, trace: Trace, earlier: Walk, walk: Walk, old: list[Node]) -> None:
         self.trace = trace
+        self.earlier = earlier
         self.walk = walk
         self.old = old
         self.why = ""
@@ -37,6 +51,9 @@ class Move:
         loops = self.walk.place.loops
         known = {id(n) for n in self.old}
         everything = {n for node in self.old for n in node.ancestors() if not n.leaf}
+        if self._trained_before(everything):
+            self.why = "the parameters that it is computed from change before the loop"
+            return None, []
         if (made := self._constructor(everything)) is not None:
             return self._to_the_reader(made, everything)
         places = []
@@ -63,6 +80,19 @@ class Move:
         if self._again_in(loop, statements, places):
             return None, []
         return file.span(loop), [file.span(s) for s in statements]
+
+    def _trained_before(self, everything: set[Node]) -> bool:
+        """Whether parameters of the graph change between its making and the first backward that comes to it."""
+        leaves = {parent for node in everything for parent in node.parents if parent.leaf}
+        first, last = min(node.birth for node in everything), self.earlier.place.clock
+        changes = [(step.place, step.leaves) for step in self.trace.steps]
+        changes += [
+            (m.place, m.leaves) for m in self.trace.marks if writes_parameters(m) or m.kind is Marked.DATA_WRITTEN
+        ]
+        return any(
+            first < place.clock < last and (changed is None or not leaves.isdisjoint(changed))
+            for place, changed in changes
+        )
 
     def _constructor(self, everything: set[Node]) -> Place | None:
         """The statement of an ``__init__`` that builds all of the graph, if there is one."""
@@ -95,15 +125,25 @@ class Move:
         places = [(next(p for p in n.place.chain() if p.frame.definition is definition), n) for n in everything]
         if self._draws(places):
             return None, []
+        files = {frame.file for frame in self.trace.frames}
+        needed = read([statement]) | self._free(places)
+        if self._changed_since(needed, [statement], made) or self._written_after(needed, files, statement, definition):
+            self.why = "what it is computed from is changed later"
+            return None, []
         readers = [
             (f, n)
-            for f in {frame.file for frame in self.trace.frames}
+            for f in files
             for n in walking.walk(f.tree)
             if isinstance(n, ast.Attribute) and n.attr == target.attr and n is not target
         ]
         methods = {file.enclosing(n, *FUNCTIONS) for f, n in readers if f is file}
         method = methods.pop() if len(methods) == 1 else None
-        if any(f is not file for f, _ in readers) or method not in owner.body or method is definition:
+        if (
+            any(f is not file or ast.unparse(n.value) != own for f, n in readers)
+            or method not in owner.body
+            or method is definition
+            or any(_asks_by_name(f, target.attr) for f in files)
+        ):
             self.why = "it is built in `__init__` and read in several places"
             return None, []
         if any(not isinstance(n.ctx, ast.Load) for _, n in readers) or not isinstance(method, ast.FunctionDef):
@@ -115,6 +155,28 @@ class Move:
             if isinstance(loop, (ast.For, ast.While)) and all(_within(file, n, loop) for _, n in readers):
                 return file.span(loop), [file.span(statement)]
         return file.span(method), [file.span(statement)]
+
+    def _written_after(
+        self, needed: set[str], files: set[ParsedFile], statement: ast.stmt, definition: ast.AST
+    ) -> bool:
+        """Whether anything that runs after a statement of an ``__init__`` may write what it reads."""
+        for file in files:
+            names: dict[str, int] = {}
+            for node in walking.walk(file.tree):
+                if isinstance(node, (ast.Global, ast.Nonlocal)) and not needed.isdisjoint(node.names):
+                    return True
+                if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node.id in needed:
+                    if file.enclosing(node, *FUNCTIONS) is None:
+                        names[node.id] = names.get(node.id, 0) + 1
+                elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                    around = file.enclosing(node, *FUNCTIONS)
+                    before = node.lineno < statement.lineno if around is definition else True
+                    made = before and getattr(around, "name", "") == "__init__"
+                    if f".{node.attr}" in needed and not made:
+                        return True
+            if any(count > 1 for count in names.values()):
+                return True
+        return False
 
     def _movable(
         self, file: ParsedFile, loop: ast.For | ast.While, statements: list[ast.stmt], places: list[tuple[Place, Node]]
@@ -133,13 +195,17 @@ class Move:
             self.why = "it is more than an assignment"
             return False
         made, needed = bound(statements), read(statements) | self._free(places)
+        head = loop.test if isinstance(loop, ast.While) else loop.iter
+        if made & read([ast.Expr(head), *loop.orelse]):
+            self.why = "its result is used outside of the loop too"
+            return False
         outer = suite[index]
         assert isinstance(outer, (ast.For, ast.While, ast.With, ast.If, ast.Try)) or outer is loop
         changed = bound([outer]) | altered(self.trace, file, [outer])
         if made & changed or needed & changed:
             self.why = f"{', '.join(sorted((made | needed) & changed))} is bound in the loop"
             return False
-        if self._changed_since(needed, statements):
+        if self._changed_since(needed, statements, self.walk.place):
             self.why = "what it is computed from is changed in place"
             return False
         first = suite.index(statements[0])
@@ -148,7 +214,7 @@ class Move:
         if made & read(others) or needed & given or made & given:
             self.why = "a statement in between uses it"
             return False
-        inside = {id(n) for s in (*statements, outer) for n in walking.walk(s)}
+        inside = {id(n) for s in (*statements, *loop.body) for n in walking.walk(s)}
         for node in walking.walk(scope(file, loop)):
             if isinstance(node, (ast.Name, ast.Attribute)) and id(node) not in inside and ast.unparse(node) in made:
                 self.why = "its result is used outside of the loop too"
@@ -166,10 +232,11 @@ class Move:
                 found |= {name for name in read([definition]) if name.partition(".")[0] not in own}
         return found
 
-    def _changed_since(self, needed: set[str], statements: list[ast.stmt]) -> bool:
-        """Whether a container or a tensor of data that is read under one of these names is changed in place later."""
+    def _changed_since(self, needed: set[str], statements: list[ast.stmt], at: Place) -> bool:
+        """Whether a container or a tensor of data that the frame of ``at`` has under one of these names is changed in
+        place later."""
         since, trace = self.at.clock if self.at is not None else 0, self.trace
-        found = [v for name in needed for v in held(name, self.walk.place.frame, self.walk.cells) or ()]
+        found = [v for name in needed for v in held(name, at.frame, self.walk.cells) or ()]
         values = [option for value in found for option in options_of(value)]
 
         def later(place: Place) -> bool:
@@ -196,41 +263,44 @@ class Move:
             for inner_place in node.place.chain():
                 if inner_place.frame is place.frame:
                     break
-                if inner_place.frame.definition is not None:
-                    bodies.append(inner_place.frame.definition)
+                definition = inner_place.frame.definition
+                if getattr(definition, "decorator_list", ()):
+                    self.why = "what decorates a function there may remember what it gave"
+                    return True
+                if definition is not None:
+                    bodies.append(definition)
             for body in bodies:
-                if self._draws_in(body, set()):
-                    self.why = "it draws random numbers: moving it would change their order"
+                if why := self._more_than_computes(body, set()):
+                    self.why = why
                     return True
         return False
 
-    def _draws_in(self, body: ast.AST, seen: set[ast.AST]) -> bool:
-        """Whether a call in a body, or in the functions of the tree that it enters, may draw random numbers."""
+    def _more_than_computes(self, body: ast.AST, seen: set[ast.AST]) -> str:
+        """What a body, or a function of the tree that it enters, may do beside computing; empty if nothing."""
         seen.add(body)
-        for call in (n for n in walking.walk(body) if isinstance(n, ast.Call)):
-            path = self.trace.called.get(call)
-            if path is None:
-                # it did not run
-                name = called(call)
-            elif path:
-                name = path.rpartition(".")[2]
-            else:
-                inner = [d for d in self._entered.get(call, ()) if d not in seen]
-                if any(self._draws_in(definition, seen) for definition in inner):
-                    return True
+        if isinstance(body, DEFINITIONS) and (writes_elsewhere(body) or _fills_given(body)):
+            return _MORE
+        for node in walking.walk(body):
+            inner = [d for d in self._entered.get(node, ()) if d not in seen]
+            if why := next(filter(None, (self._more_than_computes(d, seen) for d in inner)), ""):
+                return why
+            if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
+                return _MORE
+            if not isinstance(node, ast.Call):
                 continue
+            path = self.trace.called.get(node)
+            name = path.rpartition(".")[2] if path else called(node)
             if name in RANDOM_CALLS:
-                return True
-        return False
+                return "it draws random numbers: moving it would change their order"
+            if path or node not in self._entered:
+                method = isinstance(node.func, ast.Attribute) and (not path or path.startswith("builtins.object."))
+                if not (_computes(path) if path and not method else _harmless(name, method=method)):
+                    return _MORE
+        return ""
 
     @cached_property
     def _entered(self) -> dict[ast.AST, list[ast.AST]]:
-        """The functions of the tree that each call entered."""
-        found: dict[ast.AST, list[ast.AST]] = {}
-        for frame in self.trace.frames:
-            if frame.call is not None and frame.definition is not None:
-                found.setdefault(frame.call.node, []).append(frame.definition)
-        return found
+        return entered_by(self.trace)
 
     def _again_in(self, loop: ast.AST, statements: list[ast.stmt], places: list[tuple[Place, Node]]) -> bool:
         """Whether the loop computes the same by itself: moved there, the old values would equal the new ones.
@@ -270,3 +340,45 @@ class Move:
 def _within(file: ParsedFile, node: ast.AST, loop: ast.For | ast.While) -> bool:
     """Whether a node stands in the body of a loop, which runs anew in each turn."""
     return any(inner is statement for inner in (node, *file.outward(node)) for statement in loop.body)
+
+
+def _computes(path: str) -> bool:
+    """Whether a public function gives something and does nothing else."""
+    library, _, name = path.rpartition(".")
+    if library == "builtins":
+        return name in _BUILTINS
+    if path.startswith(("numpy.random.", "torch.set_", "torch.distributions.")) or name.endswith("_"):
+        return False
+    return path.startswith(("torch.", "numpy.", "math.", "operator.")) or path == "functools.reduce"
+
+
+def _harmless(name: str, *, method: bool) -> bool:
+    """Whether a method of something that has no public name does nothing but give a value; of functions, that is said
+    of what the run shows of them: a module is a node."""
+    return not method or not (name.endswith("_") or name in CONTAINER_CHANGES or name in _MOVING_ON)
+
+
+def _fills_given(definition: ast.AST) -> bool:
+    """Whether a function puts something into a container that it did not make."""
+    made = names(definition, ast.Store)
+    for node in walking.walk(definition):
+        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            root: ast.AST = node
+            while isinstance(root, (ast.Subscript, ast.Attribute)):
+                root = root.value
+            if not (isinstance(root, ast.Name) and root.id in made):
+                return True
+    return False
+
+
+def _asks_by_name(file: ParsedFile, attribute: str) -> bool:
+    """Whether a file may look an attribute up by its name, or look at all that an object has."""
+    for node in walking.walk(file.tree):
+        if isinstance(node, ast.Constant) and node.value == attribute:
+            return True
+        if isinstance(node, ast.MatchClass) and attribute in node.kwd_attrs:
+            return True
+        name = node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
+        if name in ("vars", "dir", "__dict__", "__slots__"):
+            return True
+    return False

@@ -107,7 +107,7 @@ class LoopInvariantGraph(Rule):
         if not old or promise is None:
             return
         last = max(old, key=lambda n: n.birth)
-        plan = Move(trace, walk, old)
+        plan = Move(trace, earlier, walk, old)
         anchor, moves = plan.find()
         loop = crossed(earlier.place, walk.place)
         if loop is not None and in_some_turns(walk.place, loop):

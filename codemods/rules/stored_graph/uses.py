@@ -79,11 +79,11 @@ def in_container(storing: Storing, reading: Reading) -> bool:
 
 
 def _graph_asked(node: Node, since: int = 0) -> bool:
-    """Whether code asks for its gradient, or since that moment whether it has a graph."""
+    """Whether code asks for its gradient or which object it is, or since that moment whether it has a graph."""
     return any(
         not use.detached
         and (
-            use.kind is UseKind.GRADIENT_READ
+            use.kind in (UseKind.GRADIENT_READ, UseKind.IDENTITY)
             or (use.kind in (UseKind.HISTORY_READ, UseKind.REFUSED) and use.place.clock >= since)
         )
         for use in node.uses
@@ -143,7 +143,7 @@ def _comes_back(carry: Carry, node: Node, walks: list[Walk]) -> bool:
             named.add(carrier)
     given = [p for c, p in reads if c in named]
     return any(
-        store.clock <= child.birth < until
+        store.clock < child.birth < until
         and child.kind is not NodeKind.PHI
         and any(child in walk.seen for walk in walks)
         and not crossed(store, child.place)

@@ -17,7 +17,7 @@ from codemods.graph.model.nodes import Node, Place, Value, Walk
 from codemods.graph.model.trace import Forward, Trace
 from codemods.graph.model.values import Join, Tensor, Unknown
 from codemods.proofs.gradients import Fate, Lives, holds, inside, leaf_masks
-from codemods.proofs.reach import spread
+from codemods.proofs.reach import spread, told_apart
 from codemods.proofs.syntax import names
 from codemods.source import walking
 from codemods.terms.edits import Edit, InsertStatements, WrapExpression
@@ -154,7 +154,7 @@ class Attempt:
         if node in self.inputs:
             return self._penalty(node)
         expression = _expression(call, node)
-        if expression is None or not self._detaches(node):
+        if expression is None or told_apart(node) or not self._detaches(node):
             return None
         return Cut(call, expression, (node,))
 

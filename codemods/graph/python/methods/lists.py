@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import CarrierKind, Escape, SequenceKind
+from codemods.graph.model.kinds import CarrierKind, Escape, SequenceKind, UseKind
 from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.state import CLEARED
 from codemods.graph.model.values import NONE, NUMBER, Const, Sequence, Tuple
@@ -150,12 +150,19 @@ def _popped(name: str, given: list[Value], count: int) -> int | None:
 
 @OF_LISTS.of("remove")
 def _remove(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
+    _asked_for(engine, args, name, at)
     engine.run.trace.emptied.append((container.oid, engine.run.clock))
     engine.run.lengths.pop(container.oid, None)
     items = engine.run.s.get((container.oid, ITEMS)) or ()
     if len(items) > 1:
         engine.mix(container)
     return NONE
+
+
+def _asked_for(engine: Filling, args: Arguments, name: str, at: ast.AST) -> None:
+    """Note that a container is asked for the very objects that a method is given."""
+    for value in args.all():
+        engine.run.use(value, UseKind.IDENTITY, at, name)
 
 
 @OF_LISTS.of("sort", "reverse", "rotate")
@@ -176,6 +183,7 @@ def _copy(engine: Filling, container: Sequence, name: str, args: Arguments, at: 
 
 @OF_LISTS.of("index", "count")
 def _number(engine: Filling, container: Sequence, name: str, args: Arguments, at: ast.AST) -> Value:
+    _asked_for(engine, args, name, at)
     return NUMBER
 
 
