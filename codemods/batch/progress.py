@@ -13,6 +13,7 @@ from codemods.batch.ledger.ledger import Row
 from codemods.batch.requests.standing import standing_of
 from codemods.batch.stages.job import PARTLY
 from codemods.source.diffs import printable
+from codemods.source.logs import quoted
 from codemods.terms.counting import plain_count_text
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Progress:
         if self._live is not None:
             self._live.console.print(printable(text), markup=False, highlight=False)
         else:
-            print(printable(text), file=sys.stderr, flush=True)
+            print(quoted(printable(text)), file=sys.stderr, flush=True)
 
     def interrupted(self, file: str) -> None:
         """Say what is kept of a run that was interrupted, and how it goes on with ``file``, as a shell has it."""

@@ -163,7 +163,7 @@ def _show_completion(shell: str | None) -> None:
         from codemods.cli._completion import script
 
         require_choice("--show-completion", shell, _SHELLS)
-        emit(script(shell), None)
+        emit(script(shell), None, report=False)
         raise typer.Exit(0)
 
 

@@ -17,12 +17,15 @@ from codemods.cli._ours import DIFF, kind_of
 from codemods.cli._places import further_place, require_apart, require_place
 from codemods.cli._terminal import ProgressBar, complain, emit, read_stdin, wants_colour
 from codemods.reports import Detail, Report, renderer
+from codemods.source.logs import quoted
 from codemods.source.options import Options
 from codemods.source.targets import Targets, read_targets, text_target
 from codemods.terms.errors import UserError
 
 #: What people read, in the encoding of their terminal; the rest is bytes for programs.
 FOR_PEOPLE = frozenset({"text", "concise", "full", "grouped"})
+#: Forms that a server reads as commands, which quote what stands in them.
+COMMANDS = frozenset({"github", "azure"})
 
 Paths = Annotated[
     list[str] | None,
@@ -128,11 +131,16 @@ class Job:
     def render(self, report: Report, *, colour: bool, watched: bool = False) -> str | bytes:
         """Return the report in the form that was asked for: text, or for programs the bytes.
 
+        On standard output these hold no command that a server would find, unless the form is made of commands.
+
         Plain text, where it is ``watched`` by a person and more than the least is asked for, is the full one.
         """
         fuller = self.format == "text" and watched and self.detail is not Detail.QUIET
         text = renderer("full" if fuller else self.format)(report, self.detail, colour=colour)
-        return text if self.format in FOR_PEOPLE else text.encode("utf-8", "backslashreplace")
+        if self.format in FOR_PEOPLE:
+            return text
+        shown = quoted(text) if self.output is None and self.format not in COMMANDS else text
+        return shown.encode("utf-8", "backslashreplace")
 
     def also(self, report: Report) -> None:
         """Write the report to the further files that were asked for."""

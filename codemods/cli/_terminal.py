@@ -47,10 +47,10 @@ def require_choice(option: str, given: str, known: Sequence[str]) -> str:
 
 def complain(message: str) -> None:
     """Say ``message`` on standard error, as a sentence of ours."""
-    from codemods.source.diffs import printable
+    from codemods.source.diffs import printable_lines
+    from codemods.source.logs import quoted
 
-    lines = [printable(line) for line in message.rstrip("\n").split("\n")]
-    print("codemod: " + "\n".join(lines), file=sys.stderr)
+    print(quoted("codemod: " + printable_lines(message.rstrip("\n"))), file=sys.stderr)
 
 
 def wants_colour(stream: TextIO | None, choice: str) -> bool:
@@ -66,9 +66,10 @@ def is_watched(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
-def emit(data: str | bytes, output: Path | None, *, stream: TextIO | None = None) -> None:
+def emit(data: str | bytes, output: Path | None, *, stream: TextIO | None = None, report: bool = True) -> None:
     """Write ``data`` to the file ``output``, else to ``stream``, by default standard output; text as UTF-8 in a file.
 
+    In a ``report`` that goes to a stream no server finds a command; bytes go there as they are.
     Raises :class:`UserError` if it cannot be written; a file is then as it was before.
     """
     if output is not None:
@@ -85,7 +86,9 @@ def emit(data: str | bytes, output: Path | None, *, stream: TextIO | None = None
             target.buffer.write(data)
             target.buffer.flush()
         else:
-            target.write(data)
+            from codemods.source.logs import quoted
+
+            target.write(quoted(data) if report else data)
             target.flush()
     except BrokenPipeError:
         raise

@@ -205,3 +205,12 @@ def test_what_could_not_be_saved_is_left(codemod: Codemod, folder: Path) -> None
     assert b"wrong  1 left\n" in ran.out
     (folder / "a.py").chmod(0o644)
     assert b"1 finding fixed in 1 file, 0 left\n" in codemod("apply", "a.py", "b.py").out
+
+
+@pytest.mark.parametrize("format", ["text", "full", "json", "sarif", "junit", "checkstyle", "markdown"])
+def test_no_report_makes_a_server_do_anything(codemod: Codemod, folder: Path, format: str) -> None:
+    said = "##vso[task.setvariable variable=x]"
+    (folder / f"{said}.py").write_text("RISKY\n")
+    ran = codemod("check", "--format", format, ".")
+    assert b"setvariable" in ran.out
+    assert "##vso[" not in ran.out.decode() + ran.err

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
+from codemods.source.logs import quoted
 from verify.diagnosis import diagnose, learning
 from verify.diagnosis.evidence import Sources
 from verify.diagnosis.measures import measured
@@ -94,7 +95,7 @@ class AttachedWatch(watching.Watch):
             self._report.write_text(self._render(diagnosis), encoding="utf-8")
         elif kinds != self.told:
             # People see it scroll by; the same again at the end would tell them nothing.
-            print(self._render(diagnosis), file=sys.stderr, flush=True)
+            print(quoted(self._render(diagnosis)), file=sys.stderr, flush=True)
         self.told = kinds
 
     def diagnosis(self, more: list[dict[str, Any]]) -> Diagnosis:
