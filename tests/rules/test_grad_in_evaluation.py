@@ -2049,3 +2049,40 @@ def test_an_index_that_a_loss_is_read_at_says_what_is_learned(tmp_path: Path, na
     """
     (finding,) = found(tmp_path, RULE, START, code)
     assert finding.promise is (Promise.ADVICE if learned else Promise.EXACT)
+
+
+HANDING_OUT = """
+    import torch
+    from torch import nn
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder = nn.Linear(3, 4)
+            self.out = nn.Linear(4, 5)
+
+    def begin(model, x):
+        encoded = model.encoder(x)
+        first = model.out(encoded).argmax(1).item()
+        return encoded, first
+
+    def search(model, x):
+        encoded, first = begin(model, x)
+        for _ in range(5):
+            first = model.out(encoded).argmax(1).item() + first
+        return first
+
+    model = Model()
+    model.eval()
+    for x in torch.randn(4, 1, 3):
+        print(search(model, x))
+    {more}
+    """
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_what_runs_in_a_function_that_is_decorated_needs_no_block(tmp_path: Path, elsewhere: bool) -> None:
+    program = dedent(HANDING_OUT.format(more="print(begin(model, x)[1])" if elsewhere else "pass"))
+    told = [program.splitlines()[f.span.line - 1].strip() for f in found(tmp_path, RULE, program)]
+    assert "def search(model, x):" in told
+    assert ("first = model.out(encoded).argmax(1).item()" in told) is elsewhere

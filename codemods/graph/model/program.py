@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
+from codemods.graph.model.facts.libraries import SCHEDULERS
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.values import Class, Function, Library
@@ -360,6 +361,11 @@ class ClassInfo:
         nothing; else empty."""
         paths = [canonical(path) for path in self.outside()]
         return paths[0] if paths and all(path.startswith("torch.distributions.") for path in paths) else ""
+
+    def schedules(self) -> bool:
+        """Whether all that it derives from outside the tree are schedulers of torch."""
+        paths = [canonical(path) for path in self.outside()]
+        return bool(paths) and all(path.startswith(SCHEDULERS) for path in paths)
 
     @property
     def is_module(self) -> bool:

@@ -6,7 +6,7 @@ import ast
 
 from codemods.graph.libraries.torch_gradients import decorated
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import FunctionKind, NodeKind
+from codemods.graph.model.kinds import FunctionKind, ModuleMode, NodeKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import (
     Class,
@@ -21,10 +21,14 @@ from codemods.graph.model.values import (
     Partial,
     Plain,
     Reference,
+    Tensor,
     Unknown,
 )
 from codemods.graph.python.method_calls import MethodCalls
 from codemods.graph.run.contents import ANY
+
+_MAKING = ("torchvision.transforms.", "torchvision.io.", "torchaudio.load.")
+"""How the public names begin of what makes tensors of files (docs)."""
 
 
 class Calls(MethodCalls):
@@ -63,16 +67,29 @@ class Calls(MethodCalls):
         if isinstance(function, Module):
             return self.torch.call_module(function, args, at)
         if isinstance(function, Unknown):
-            if function.module is not None:
-                return self.torch.call_module(function.module, args, at, owner=function)
-            run.poison(args, at)
-            results = run.run_callbacks(args, at)
-            made = run.opaque(at, function.origin, [*args.all(), function, *results], public=function.public)
-            run.may_be_put(args, made, at)
-            self.may_put_away(function, args, at)
-            return made if function.data else run.unseen_call(made, function.origin)
+            return self._call_unknown(function, args, at)
         results = run.run_callbacks(args, at)
         return run.opaque(at, "call", [*args.all(), function, *results], of=function)
+
+    def _call_unknown(self, function: Unknown, args: Arguments, at: ast.AST) -> Value:
+        run = self.run
+        if function.module is None and function.node is None and self._is_loaded_model(function, args):
+            run.s.set((run.show_module(function, at, "torch.load").oid, "mode"), ModuleMode.LOADED)
+        if function.module is not None:
+            return self.torch.call_module(function.module, args, at, owner=function)
+        run.poison(args, at)
+        results = run.run_callbacks(args, at)
+        made = run.opaque(at, function.origin, [*args.all(), function, *results], public=function.public)
+        run.may_be_put(args, made, at)
+        self.may_put_away(function, args, at)
+        return made if function.data else run.unseen_call(made, function.origin)
+
+    def _is_loaded_model(self, function: Unknown, args: Arguments) -> bool:
+        """Whether it came out of a file of torch's, and is called with a tensor: what is saved there and takes one is a
+        module."""
+        loaded = f"{function.path}.".startswith("torch.load.")
+        options = [o for value in args.all() for o in self.run.options(value)] if loaded else []
+        return any(isinstance(o, Tensor) or (isinstance(o, Unknown) and o.path.startswith(_MAKING)) for o in options)
 
     def call_library(self, path: str, args: Arguments, at: ast.AST) -> Value:
         head, _, name = path.rpartition(".")
@@ -121,7 +138,8 @@ class Calls(MethodCalls):
         if isinstance(member, Function):
             return self.call_function(member, args, at, receiver=instance)
         results = run.run_callbacks(args, at)
-        return run.opaque(at, instance.cls.name, [*args.all(), instance, *results])
+        made = run.opaque(at, instance.cls.name, [*args.all(), instance, *results])
+        return run.unseen_call(made, instance.cls.name) if instance.cls.family == "function" else made
 
     def _takes(self, function: Value, args: Arguments, at: ast.AST) -> bool:
         """Whether a function, a class, or a module of the tree can be called so; of anything else that is not asked."""

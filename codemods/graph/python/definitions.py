@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.gradients import GRAD_OFF, GRAD_ON, WEIGHT_CACHES
-from codemods.graph.model.facts.libraries import FRAMEWORK_BASES
+from codemods.graph.model.facts.libraries import FRAMEWORK_BASES, SCHEDULERS
 from codemods.graph.model.facts.python import PASSING_DECORATORS
 from codemods.graph.model.kinds import FunctionKind, GradSetting, UnseenKind
 from codemods.graph.model.nodes import Value
@@ -258,7 +258,9 @@ def _family(s: ast.ClassDef, bases: tuple[Value, ...]) -> str:
                 return FRAMEWORK_BASES[path]
             if path.startswith("torch.nn.") and path.rpartition(".")[2] not in _TENSORS:
                 return "module"
-            if path.startswith("torch.optim."):
+            if path == "torch.optim.AveragedModel":
+                return "module"
+            if path.startswith("torch.optim.") and not path.startswith(SCHEDULERS):
                 return "optimizer"
             if path.endswith("LightningModule"):
                 return "lightning"

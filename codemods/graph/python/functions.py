@@ -301,7 +301,7 @@ class Functions(Remembering):
         if any(_acts_unseen(cls) for cls in (*info.mro(), *behind)):
             # when Python calls such a method is not followed
             run.trace.complete = False
-        if info.family == "function":
+        if info.family == "function" and not _is_of_old_form(info):
             return run.unknown(info.name)
         if members := members_of(Class(info)):
             return self._member_of(info, members, args, at)
@@ -393,6 +393,12 @@ def _is_same(one: Value | None, other: Value) -> bool:
         and type(one.value) is type(other.value)
         and bool(one.value == other.value)
     )
+
+
+def _is_of_old_form(info: ClassInfo) -> bool:
+    """Whether a class derived from ``autograd.Function`` has a ``forward`` that is called on an object of it."""
+    forward = info.find("forward")
+    return isinstance(forward, Function) and forward.kind is FunctionKind.FUNCTION
 
 
 def _acts_unseen(info: ClassInfo) -> bool:

@@ -51,6 +51,8 @@ from codemods.source import walking
 _ASKS = re.compile(r"\{\w*[.\[]")
 _THREADS = frozenset({"threading.Thread", "multiprocessing.Process"})
 
+_OF_SCHEDULERS = frozenset({"step", "get_lr", "get_last_lr", "print_lr", "state_dict", "load_state_dict"})
+
 _MAPPINGS = frozenset({"collections.abc.Mapping", "collections.abc.MutableMapping", "typing.MutableMapping"})
 """What gives a class the methods of a dict (docs: collections.abc)."""
 
@@ -222,6 +224,8 @@ class MethodCalls(Standard):
             return self.call_value(Method(receiver, body, "run"), args, at) if isinstance(body, Function) else NONE
         if receiver.cls.derives(_MAPPINGS) and (made := self.by_items(receiver, name, args, at)) is not None:
             return made
+        if receiver.cls.schedules() and name in _OF_SCHEDULERS:
+            return self._of_scheduler(name, args, at)
         if path := receiver.cls.distribution():
             return self._of_distribution(path, receiver, name, args, at)
         if receiver.cls.family.startswith("external"):
@@ -240,6 +244,12 @@ class MethodCalls(Standard):
             held = self.run.s.get((receiver.oid, name))
             if isinstance(held, Unknown) and held.node is not None and held.module is None:
                 self.run.s.delete((receiver.oid, name))
+
+    def _of_scheduler(self, name: str, args: Arguments, at: ast.AST) -> Value:
+        """A method that an object has of torch's schedulers."""
+        for value in args.all():
+            self.run.use(value, UseKind.SCHEDULER, at)
+        return NONE if name == "step" else self.run.unknown(name, data=True)
 
     def _of_distribution(self, path: str, receiver: Instance, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method that an object has of torch's distribution ``path``."""
@@ -308,6 +318,8 @@ class MethodCalls(Standard):
             and (inner := self.run.contained(target)) is not None
         ):
             return self._method_of_derived(target, inner, name, args, at)
+        if isinstance(target, Instance) and target.cls.schedules():
+            return NONE if name == "__init__" else self._inherited_method(target, name, args, at)
         if name == "__init__" and isinstance(target, Instance):
             self._begin_unseen(target, args, at)
         if name in ("__init__", "__setattr__", "__init_subclass__"):

@@ -110,6 +110,12 @@ class Placement:
             finding = self._decorate(path, span, forwards)
             if finding is not None:
                 yield finding
+            if finding is None or finding.promise is Promise.ADVICE:
+                del decorated[path, span]
+        for statement in [*placed.blocks]:
+            if all(_runs_in(forward, decorated) for forward in placed.blocks[statement]):
+                # what leads to it is decorated
+                del placed.blocks[statement]
         yield from self._wrap_all(placed.blocks)
         for phase, forwards in sorted(placed.phases.items()):
             yield self._switch(phase, forwards)
@@ -181,14 +187,7 @@ class Placement:
     @staticmethod
     def _covered(key: tuple[str, Span], forwards: list[Observation], decorated: _Forwards) -> bool:
         """Whether all forwards of a method that gives no graph out run in other functions that are decorated."""
-        return all(
-            forward.facts["closed"] == key
-            and any(
-                function is not None and (path, function) != key and (path, function) in decorated
-                for path, function, _ in forward.facts["chain"]
-            )
-            for forward in forwards
-        )
+        return all(forward.facts["closed"] == key and _runs_in(forward, decorated, besides=key) for forward in forwards)
 
     def _advise_call(self, chain: _Chain, function: Span, forward: Observation, advice: _Forwards) -> None:
         """A function that both trains and evaluates: the call that only evaluates is worth a look."""
@@ -406,3 +405,11 @@ class Placement:
         return Finding(
             self.rule.name, path, span, promise, message + doubts, remedy, trail[:4], tuple(edits), likely=likely
         )
+
+
+def _runs_in(forward: Observation, functions: _Forwards, besides: tuple[str, Span] | None = None) -> bool:
+    """Whether a forward runs in one of some ``functions``, and not only in the one ``besides``."""
+    return any(
+        function is not None and (path, function) != besides and (path, function) in functions
+        for path, function, _ in forward.facts["chain"]
+    )

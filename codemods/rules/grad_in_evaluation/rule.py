@@ -82,6 +82,7 @@ class GradInEvaluation(Rule):
         b"volatile=",
         b"volatile =",
         form(r"(?<!def )\bload_state_dict", word="load_state_dict"),
+        b"torch.load(",
     )
 
     # reading a run

@@ -126,6 +126,10 @@ def runs_without_grad(path: str) -> bool:
     return any(path.startswith(begin) and path.endswith(f".{method}") for begin, method in _WITHOUT_GRAD)
 
 
+SCHEDULERS = ("torch.optim.lr_scheduler.", "torch.optim.SWALR")
+"""How the public names of classes begin that set the learning rates of an optimizer. They read and write nothing else
+of it, call their own ``get_lr``, and compare what ``step`` gets with what it got before (docs: torch.optim)."""
+
 FRAMEWORK_BASES = {
     "pytorch_lightning.LightningModule": "lightning",
     "lightning.LightningModule": "lightning",
