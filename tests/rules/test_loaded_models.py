@@ -21,7 +21,6 @@ for x in batches:
     {use}
 """
 USE = "print(out.data.argmax(1))"
-LINE = "for x in batches:"
 
 
 def loop(made: str, call: str = "net(x)", use: str = USE) -> str:
@@ -51,15 +50,14 @@ LEFT = {
 }  # fmt: skip
 
 
-def _written(text: str) -> tuple[str, ...]:
-    """What an edit writes: the loop, one step further in."""
-    return ("with torch.no_grad():", *(line.strip() for line in text[text.index(LINE) :].splitlines()))
+def _forward(text: str) -> str:
+    return next(line.strip() for line in text.splitlines() if line.startswith("    out = "))
 
 
 told, test_found, test_left = sited(
     "grad-in-evaluation",
     HEAD,
-    {name: (text, LINE, *_written(text)) for name, text in FOUND.items()}
+    {name: (text, _forward(text), "with torch.no_grad():", _forward(text)) for name, text in FOUND.items()}
     | {"in a function": (FUNCTION, "def look(net):", "@torch.no_grad()")},
     LEFT,
 )
