@@ -207,7 +207,7 @@ def test_what_could_not_be_saved_is_left(codemod: Codemod, folder: Path) -> None
     assert b"1 finding fixed in 1 file, 0 left\n" in codemod("apply", "a.py", "b.py").out
 
 
-@pytest.mark.parametrize("format", ["text", "full", "json", "sarif", "junit", "checkstyle", "markdown"])
+@pytest.mark.parametrize("format", ["text", "full", "json", "json-lines", "junit", "checkstyle", "rdjson"])
 def test_no_report_makes_a_server_do_anything(codemod: Codemod, folder: Path, format: str) -> None:
     said = "##vso[task.setvariable variable=x]"
     (folder / f"{said}.py").write_text("RISKY\n")
