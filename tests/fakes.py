@@ -38,7 +38,7 @@ REMEDIES = {
     "CHAIN": "LINK",
     "FOREIGN": "'\u20ac'",
 }
-_WORD = re.compile(rf"\b(?:{'|'.join(REMEDIES)}|ADVICE|ACROSS|LINK|NEST\([^()]*\))(?!\w)")
+_WORD = re.compile(rf"\b(?:{'|'.join(REMEDIES)}|ADVICE|ACROSS|RIVAL|LINK|NEST\([^()]*\))(?!\w)")
 
 
 def source(path: str, text: str | bytes, folder: Path | None = None) -> SourceFile:
@@ -101,6 +101,8 @@ def _finding(path: str, line: int, match: re.Match[str], texts: Mapping[str, str
             (path, ReplaceExpression(span, "over")),
             ("other.py", InsertStatements(Span(1, 0, 1, 1), "before", "y")),
         )
+    if word == "RIVAL":
+        edits = tuple((p, ReplaceExpression(s, "y")) for p, s in ((path, span), ("other.py", Span(1, 0, 1, 1))))
     trail = (TrailStep(path, line, "graph produced here"),)
     return Finding(word.lower(), path, span, promise, f"{word} is here", "another word", trail, edits, partners)
 

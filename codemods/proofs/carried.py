@@ -64,7 +64,7 @@ class Carry:
     @property
     def read_in_some_turns(self) -> bool:
         """Whether the read by which the later backward finds the graph stands under a condition that may change."""
-        return self.child.kind is not NodeKind.PHI and in_some_turns(self.child.place, self.loop)
+        return self.child.kind is not NodeKind.PHI and in_some_turns(self.child.place, self.loop, late=True)
 
 
 class Ledger:

@@ -22,19 +22,20 @@ def loops_around(place: Place) -> list[tuple[ast.AST, int]]:
     return [(loop, turn) for loop, turn in place.turns() if isinstance(loop, LOOPS)]
 
 
-def in_some_turns(place: Place, loop: ast.AST) -> bool:
+def in_some_turns(place: Place, loop: ast.AST, *, late: bool = False) -> bool:
     """Whether a condition that may change from turn to turn stands between a loop and a place in it.
 
-    What stands there may run only once, so that nothing is proven about two turns.
+    What stands there may run only once, so that nothing is proven about two turns. With ``late`` a condition that holds
+    from any turn on, such as ``i >= 3``, counts as one that does not change.
     """
     for at in place.chain():
         around = _Conditions(at.frame.file, at.node, loop)
         scope = around.scope
         if scope is None:
             continue
-        tests = around.open(holds=True)
+        tests = around.open(holds=True, late=late)
         for ending in _endings(at, scope, loop):
-            tests += ending.open(holds=False)
+            tests += ending.open(holds=False, late=late)
         if any(_changes(test, scope) for test in tests):
             return True
         if scope is loop:
@@ -122,31 +123,35 @@ class _Conditions:
             inner, outer = outer, file.parent(outer)
         self.scope = outer
 
-    def open(self, *, holds: bool) -> list[ast.expr]:
-        """Those that are not known, from the second turn on, to let the node be reached, or not to where ``holds`` is
-        False."""
-        return [test for test, there in self.tests if not self._lasts(test, there, holds)]
+    def open(self, *, holds: bool, late: bool = False) -> list[ast.expr]:
+        """Those that are not known, from the second turn on, or with ``late`` from any on, to let the node be reached,
+        or not to where ``holds`` is False."""
+        return [test for test, there in self.tests if not self._lasts(test, there, holds, late)]
 
     def lasting(self, *, holds: bool) -> bool:
         """Whether one of them is known to let the node be reached from the second turn on, or not to."""
         return any(self._lasts(test, there, holds) for test, there in self.tests)
 
-    def _lasts(self, test: ast.expr, there: bool | None, holds: bool) -> bool:
-        return there is not None and _lasts(self.file, self.scope, test, holds=there is holds)
+    def _lasts(self, test: ast.expr, there: bool | None, holds: bool, late: bool = False) -> bool:
+        return there is not None and _lasts(self.file, self.scope, test, holds=there is holds, late=late)
 
 
 def _filled(tree: ast.AST) -> set[str]:
-    """What a file puts something into under a key or by a method, and takes nothing out of, as text."""
-    found: set[str] = set()
-    emptied: set[str] = set()
+    """What a file puts something into under a key or by a method, as text."""
+    return {ast.unparse(held) for held in _written(tree, ast.Store, _FILLING)}
+
+
+def _emptied(tree: ast.AST) -> set[str]:
+    """What a file takes something out of, as text."""
+    return {ast.unparse(held) for held in _written(tree, ast.Del, _EMPTYING)}
+
+
+def _written(tree: ast.AST, by: type[ast.expr_context], methods: frozenset[str]) -> Iterator[ast.expr]:
     for node in walk(tree):
-        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            (found if isinstance(node.ctx, ast.Store) else emptied).add(ast.unparse(node.value))
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            filled = found if node.func.attr in _FILLING else emptied if node.func.attr in _EMPTYING else None
-            if filled is not None:
-                filled.add(ast.unparse(node.func.value))
-    return found - emptied
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, by):
+            yield node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods:
+            yield node.func.value
 
 
 def _counted(tree: ast.AST) -> set[str]:
@@ -155,12 +160,13 @@ def _counted(tree: ast.AST) -> set[str]:
     return {ast.unparse(part) for t in targets for part in walk(t) if isinstance(part, (ast.Name, ast.Attribute))}
 
 
-def _lasts(file: ParsedFile, scope: ast.AST | None, test: ast.expr, *, holds: bool) -> bool:
+def _lasts(file: ParsedFile, scope: ast.AST | None, test: ast.expr, *, holds: bool, late: bool) -> bool:
     """Whether a condition stays as it is from the first or second turn on: ``x is not None``, ``i > 0`` of what is
-    counted, or ``key in kept``, ``kept`` and ``len(kept) > 0`` of something that is filled for good."""
+    counted, or ``key in kept``, ``kept`` and ``len(kept) > 0`` of something that is filled for good; with ``late`` also
+    from a later one on."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return _lasts(file, scope, test.operand, holds=not holds)
-    if isinstance(test, (ast.Name, ast.Attribute)) or _measured(test) is not None:
+        return _lasts(file, scope, test.operand, holds=not holds, late=late)
+    if isinstance(test, (ast.Name, ast.Attribute, ast.Subscript)) or _measured(test) is not None:
         return holds and _filled_for_good(file, scope, _measured(test) or test)
     if not isinstance(test, ast.Compare) or len(test.ops) != 1:
         return False
@@ -172,7 +178,8 @@ def _lasts(file: ParsedFile, scope: ast.AST | None, test: ast.expr, *, holds: bo
     if bound is None:
         return sign is (ast.IsNot if holds else ast.Is)
     kinds = {0: (ast.Gt, ast.NotEq), 1: (ast.GtE,)} if holds else {0: (ast.LtE, ast.Eq), 1: (ast.Lt,)}
-    if type(bound) is not int or sign not in kinds.get(bound, ()):
+    beyond = sign in ((ast.Gt, ast.GtE) if holds else (ast.Lt, ast.LtE)) and late
+    if type(bound) is not int or not (beyond or sign in kinds.get(bound, ())):
         return False
     measured = _measured(test.left)
     if measured is not None:
@@ -190,10 +197,14 @@ def _measured(node: ast.expr) -> ast.expr | None:
 
 def _filled_for_good(file: ParsedFile, scope: ast.AST | None, kept: ast.expr) -> bool:
     """Whether a file fills a container, and neither empties it nor, where it is asked, puts another in its place."""
-    text = ast.unparse(kept)
-    if text not in file.once(_filled, file.tree) or scope is None:
+    if ast.unparse(kept) not in file.once(_filled, file.tree) or scope is None:
         return False
-    return not any(isinstance(getattr(n, "ctx", None), ast.Store) and ast.unparse(n) == text for n in walk(scope))
+    # an element is gone with what holds it
+    held = kept.value if isinstance(kept, ast.Subscript) else kept
+    texts = {ast.unparse(kept), ast.unparse(held)}
+    return texts.isdisjoint(file.once(_emptied, file.tree)) and not any(
+        isinstance(getattr(n, "ctx", None), ast.Store) and ast.unparse(n) in texts for n in walk(scope)
+    )
 
 
 def _changes(test: ast.expr, scope: ast.AST) -> bool:

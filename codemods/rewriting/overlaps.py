@@ -31,7 +31,8 @@ def compatible(groups: Iterable[Group]) -> list[Group]:
     """Return those of ``groups`` that touch no code of one before them; of two that begin alike the larger goes first.
 
     The larger one often makes the smaller one needless; if not, the smaller one gets its turn in the next round, as
-    does one that yields to all others.
+    does one that yields to all others. Several may insert statements at one place: two states that are carried may have
+    to be cut there together, or the backward still raises.
     """
     zones = {group: text_of_group(group) for group in groups}
 
@@ -40,14 +41,29 @@ def compatible(groups: Iterable[Group]) -> list[Group]:
         return all(finding.yields for finding in group.findings), path, start, (-end[0], -end[1])
 
     taken: dict[str, list[tuple[Position, Position]]] = defaultdict(list)
+    inserted: set[tuple[str, Position, Position]] = set()
     chosen = []
     for group in sorted(zones, key=order):
-        if any(_overlaps(taken[path], start, end) for path, start, end in zones[group]):
+        gaps = _gaps(group)
+        needed = [zone for zone in zones[group] if zone not in gaps or zone not in inserted]
+        if any(_overlaps(taken[path], start, end) for path, start, end in needed):
             continue
         chosen.append(group)
-        for path, start, end in zones[group]:
+        inserted |= gaps.intersection(needed)
+        for path, start, end in needed:
             bisect.insort(taken[path], (start, end))
     return chosen
+
+
+def _gaps(group: Group) -> set[tuple[str, Position, Position]]:
+    """The places beside statements where a group inserts others."""
+    return {
+        (path, *zone)
+        for path, edits in group.edits.items()
+        for edit in edits
+        if isinstance(edit, InsertStatements)
+        for zone in _zones(edit)
+    }
 
 
 def text_of_group(group: Group) -> list[tuple[str, Position, Position]]:

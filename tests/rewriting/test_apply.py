@@ -191,12 +191,27 @@ def test_overlapping_edits_wait_for_the_next_round() -> None:
 
 
 def test_rounds_are_bounded_and_the_rest_is_told() -> None:
-    # Every ACROSS inserts at one and the same place, so each waits for a round of its own.
-    text = "x = ACROSS\n" * (MAX_ROUNDS + 3)
+    # Every RIVAL changes one and the same place, so each waits for a round of its own.
+    text = "x = RIVAL\n" * (MAX_ROUNDS + 3)
     result = run(source("a.py", text), source("other.py", "z = 1\n"))
-    assert rewritten(result)["a.py"].count("over") == MAX_ROUNDS
-    assert rewritten(result)["other.py"] == "y\n" * MAX_ROUNDS + "z = 1\n"
+    assert rewritten(result)["a.py"].count("x = y") == MAX_ROUNDS
+    assert rewritten(result)["other.py"] == "y = 1\n"
     assert result.notes == (f"stopped after {MAX_ROUNDS} rounds of edits; run apply again to go on",)
+
+
+def test_what_is_inserted_at_one_place_is_inserted_in_one_round() -> None:
+    analyser = Analyser()
+    files = [source("a.py", "x = ACROSS\n" * 3), source("other.py", "z = 1\n")]
+    result = apply(files, options=Options(), dry_run=True, analyse=analyser, editor=edit)
+    # all of them ask for the same line
+    assert rewritten(result) == {"a.py": "x = over\n" * 3, "other.py": "y\nz = 1\n"}
+    assert analyser.calls == 2
+
+
+def test_who_changes_the_statement_beside_waits_for_what_is_inserted() -> None:
+    result = run(source("a.py", "x = ACROSS\nx = RIVAL\n"), source("other.py", "z = 1\n"))
+    assert rewritten(result)["a.py"] == "x = over\nx = y\n"
+    assert not result.failures
 
 
 def test_second_apply_changes_nothing(tmp_path: Path) -> None:

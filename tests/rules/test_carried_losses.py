@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import pytest
 
+from codemods.rewriting.apply import apply
+from codemods.source.files import source_from_bytes
 from codemods.source.options import Options
 from codemods.terms.findings import Promise
 from tests.rules import tools
@@ -87,3 +90,95 @@ def test_where_the_step_has_changed_its_weights_it_raises_all_the_same(tmp_path:
     turn = "total = loss - 0.1 * last\nstep(total)\nlast = loss"
     found = analysed(tmp_path, Options(select=("stored-graph",)), program(turn, flag="retain_graph=True"))
     assert {f.promise for f in found} == {Promise.REPAIR}
+
+
+LISTED = (
+    "total = loss + (loss - seen[-1]) ** 2 if seen else loss\nseen.append({})\nstep(total)",
+    "step(loss + 0.1 * sum(seen))\nseen.append({})",
+    "step(loss * (1 + seen[-3]) if len(seen) >= 3 else loss)\nseen.append({})",
+    # a part of what is stored, where that is written out
+    "step(loss + sum(l for _, l in seen))\nseen.append((1.0, {}))",
+    "step(loss + sum(old['l'] for old in seen))\nseen.append({{'n': 1, 'l': {}}})",
+    "step(loss + sum(l for _, (l, _) in seen))\nseen.append([0, [{}, 1]])",
+    "step(loss + 0.1 * last[1])\nlast = (0, {})",
+)
+
+
+@pytest.mark.parametrize("turn", LISTED)
+def test_one_that_is_put_aside_for_later_steps_is_detached_there(tmp_path: Path, turn: str) -> None:
+    before = program(turn.format("loss"), first="(0, torch.zeros(()))")
+    found = analysed(tmp_path, Options(), before)
+    assert [(f.rule, f.promise) for f in found if f.edits] == [("stored-graph", Promise.REPAIR)]
+    after = program(turn.format("loss.detach()"), first="(0, torch.zeros(()))")
+    assert tools.mended(tmp_path, [f for f in found if f.edits]) == after
+
+
+NOT_PUT_ASIDE = (
+    # its own step goes back through the list
+    "seen.append(loss)\nstep(sum(seen))",
+    "seen.append((1.0, loss))\nstep(sum(l for _, l in seen))",
+    # it is emptied before the next step
+    "seen.append(loss)\nstep(seen[-1])\nseen.clear()",
+    # only looked at
+    "if seen and loss > seen[-1]:\n    loss = 2 * loss\nstep(loss)\nseen.append(loss)",
+    "step(loss / seen[-1].detach() if seen else loss)\nseen.append(loss)",
+    "step(loss + seen[-1][1].item() if seen else loss)\nseen.append((1.0, loss))",
+    # nothing but a change of the condition lets a later step come to it
+    "if seen and len(seen) == 7:\n    loss = loss + seen[-1]\nstep(loss)\nseen.append(loss)",
+    # a sum of all before
+    "seen.append(loss + seen[-1] if seen else loss)\nstep(seen[-1])",
+)
+
+
+@pytest.mark.parametrize("turn", NOT_PUT_ASIDE)
+def test_other_lists_of_losses_are_left_alone(tmp_path: Path, turn: str) -> None:
+    found = analysed(tmp_path, Options(select=("stored-graph",), unsafe=True), program(turn))
+    assert [f for f in found if f.edits] == []
+
+
+def test_what_only_later_backwards_begin_with_keeps_its_graph(tmp_path: Path) -> None:
+    kept = program("step(loss)\nseen.append(loss)\nif len(seen) > 2:\n    step(seen[-2] + seen[-1])")
+    found = analysed(tmp_path, Options(select=("stored-graph",), unsafe=True), kept)
+    assert [f for f in found if f.edits] == []
+
+
+def test_a_part_that_is_a_number_at_first_is_left_to_the_user(tmp_path: Path) -> None:
+    turn = "step(loss + sum(l for _, l in seen))\nseen.append((1.0, last))\nlast = loss"
+    found = analysed(tmp_path, Options(select=("stored-graph",)), program(turn))
+    assert [f for f in found if f.edits and f.span.line == 18] == []
+
+
+def test_two_states_are_cut_together_where_the_step_ends(tmp_path: Path) -> None:
+    before = """
+        import torch
+        from torch import nn
+
+        class Cell(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.charge, self.fired = None, None
+
+            def forward(self, x):
+                if self.charge is None:
+                    self.charge, self.fired = torch.zeros_like(x), torch.zeros_like(x)
+                self.charge = 0.8 * self.charge * (1 - self.fired) + x
+                self.fired = torch.sigmoid(self.charge)
+                return self.fired
+
+        lift, cell = nn.Linear(4, 6), Cell()
+        opt = torch.optim.Adam(lift.parameters())
+        for _ in range(4):
+            out = 0
+            for _ in range(3):
+                out = out + cell(lift(torch.randn(5, 4)))
+            loss = out.pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """
+    before = textwrap.dedent(before)
+    source = source_from_bytes(before.encode(), "train.py")
+    result = apply([source], options=Options(), dry_run=True, jobs=1)
+    cut = "    cell.charge = cell.charge.detach()\n    cell.fired = cell.fired.detach()\n"
+    assert [rewrite.new for rewrite in result.rewrites] == [before + cut]
+    assert not result.failures

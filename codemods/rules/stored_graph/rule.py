@@ -27,13 +27,21 @@ from codemods.rules.stored_graph.uses import (
     in_container,
     is_handed_on,
     is_loss,
+    kept_apart,
     kept_for_good,
     training_walk,
     turn_walks,
     unwalked,
     used_through,
 )
-from codemods.rules.stored_graph.values import new_part, reads_in, running_sum, simple_sum, stored_expression
+from codemods.rules.stored_graph.values import (
+    always_tensors,
+    new_part,
+    reads_in,
+    running_sum,
+    simple_sum,
+    stored_expression,
+)
 from codemods.terms.edits import Edit, WrapExpression
 from codemods.terms.findings import Finding, Promise
 
@@ -93,7 +101,7 @@ class StoredGraph(Rule):
 
     def _walked_again(self, ledger: Ledger, carries: list[Carry]) -> Iterator[tuple[Observation, ast.stmt]]:
         carry = carries[0]
-        if is_loss(ledger, carry.old) and not is_handed_on(carry):
+        if is_loss(ledger, carry.old) and not is_handed_on(carry) and not kept_apart(ledger, carries):
             return
         store = carry.store
         promise = ledger.promise(carry)
@@ -114,14 +122,13 @@ class StoredGraph(Rule):
             return
         edits: list[tuple[str, Edit]] | None = []
         where = "where it is stored"
-        here = [s for s in ledger.trace.storings if s.place.statement is store.statement]
         if any(carry.read_in_some_turns for carry in carries):
             return
         if any(carry.walked_in_some_turns for carry in carries):
             edits, where = detaching(ledger.trace, carries), "after that backward"
             if not stands_behind(edits, carries):
                 return
-        elif any(not isinstance(s.value, Tensor) and s.value.node is None for s in here):
+        elif not always_tensors(ledger.trace, store.statement):
             # sometimes it is given something that has no ``detach``
             edits = None
         elif any(used_through(ledger, c) for c in carries):
@@ -135,11 +142,8 @@ class StoredGraph(Rule):
                 where = "where the step ends"
             else:
                 file = store.frame.file
-                edits = [
-                    (file.path, WrapExpression(file.span(e), "", cut_of(ledger.trace, c)))
-                    for e, c in zip(expressions, carries, strict=True)
-                    if e is not None
-                ]
+                cuts = {e: cut_of(ledger.trace, c) for e, c in zip(expressions, carries, strict=True) if e is not None}
+                edits = [(file.path, WrapExpression(file.span(e), "", cut)) for e, cut in cuts.items()]
         yield self._noted(ledger, carries, store, promise, edits, where, "walked"), store.statement
 
     def _mean_walked_again(self, ledger: Ledger, carries: list[Carry]) -> Iterator[tuple[Observation, ast.stmt]]:

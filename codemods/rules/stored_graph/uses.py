@@ -34,6 +34,14 @@ def is_handed_on(carry: Carry) -> bool:
     return all(ast.unparse(n) != kept for n in walking.walk(statement.value) if isinstance(n, ast.expr))
 
 
+def kept_apart(ledger: Ledger, carries: list[Carry]) -> bool:
+    """Whether it is put into a container for later steps only: ``seen.append(loss)``, where no sum goes on with it and
+    its own step does not read it back."""
+    node = carries[0].store.node
+    added = any(s.place.node is node and s.method in ADDING for s in ledger.trace.storings)
+    return added and not any(ledger.grows(c) or used_through(ledger, c) for c in carries)
+
+
 def training_walk(ledger: Ledger, node: Node, loop: ast.AST) -> Walk | None:
     """A backward in the turn that made the node, over the graph that it holds."""
     mine = {n for n in reach([node]) if not n.leaf}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
-from codemods.graph.model.nodes import Node
+from codemods.graph.model.nodes import Node, Value
+from codemods.graph.model.trace import Storing, Trace
 from codemods.graph.model.values import Tensor
 from codemods.proofs.carried import Carry, Ledger
 from codemods.source.walking import walk
@@ -14,7 +16,7 @@ def stored_expression(ledger: Ledger, carry: Carry) -> ast.expr | None:
     """The expression whose value was stored, None where it has no place of its own."""
     for storing in ledger.trace.storings:
         if storing.place.node is carry.store.node and storing.place.clock >= carry.store.clock:
-            return storing.value_expr if isinstance(storing.value, Tensor) else None
+            return storing.value_expr if isinstance(storing.value, Tensor) else _part_of(carry, storing)
     statement = carry.store.statement
     if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
@@ -26,7 +28,40 @@ def stored_expression(ledger: Ledger, carry: Carry) -> ast.expr | None:
                         return expression
             elif target is carry.store.node and len(targets) == 1 and _is_tensor(ledger, carry, value):
                 return value
+            elif target is carry.store.node and len(targets) == 1:
+                read = {id(r.place.node) for r in ledger.readings_of.get(carry.old, ()) if isinstance(r.value, Tensor)}
+                parts = [part for part in _elements(value) if id(part) in read]
+                return parts[0] if len(parts) == 1 else None
     return None
+
+
+def _part_of(carry: Carry, storing: Storing) -> ast.expr | None:
+    """The one part of a tuple, list or dict, written out where it is stored, that is carried: ``(x, out)``."""
+    parts = [part for part, value in storing.parts if isinstance(value, Tensor) and value.node is carry.old]
+    written_out = any(part is each for part in parts[:1] for each in _elements(storing.value_expr))
+    return parts[0] if len(parts) == 1 and written_out else None
+
+
+def _elements(display: ast.expr) -> Iterator[ast.expr]:
+    """The elements of a tuple, list or dict that is written out, and of those in it."""
+    inner: list[ast.expr] = []
+    if isinstance(display, (ast.Tuple, ast.List)):
+        inner = display.elts
+    elif isinstance(display, ast.Dict):
+        inner = display.values
+    for each in inner:
+        yield each
+        yield from _elements(each)
+
+
+def always_tensors(trace: Trace, statement: ast.stmt) -> bool:
+    """Whether what a statement stores, or each part of it with a graph, has a ``detach`` each time."""
+    here = [storing for storing in trace.storings if storing.place.statement is statement]
+    return all(_has_detach(s.value) or (s.parts and all(_has_detach(part) for _, part in s.parts)) for s in here)
+
+
+def _has_detach(value: Value) -> bool:
+    return isinstance(value, Tensor) or value.node is not None
 
 
 def _is_tensor(ledger: Ledger, carry: Carry, value: ast.expr) -> bool:
