@@ -204,9 +204,13 @@ def _made_up(runner: Runner, command: Command, lacking: missing.Piece) -> bool:
     """Have ``runner`` stand in for what is ``lacking``; whether it can."""
     known = runner.instead
     text = missing.as_text(lacking, command, runner.root)
+    place = missing.place_of(lacking, command, runner.root)
     top = lacking.name.partition(".")[0]
     if text is not None:
         runner.instead = replace(known, texts=(*known.texts, text))
+    elif place is not None and place not in known.places:
+        # A log, say, in a folder that users make by hand. What is to be read stays missing.
+        runner.instead = replace(known, places=(*known.places, place))
     elif lacking.kind == missing.ARGUMENT and not known.arguments:
         wants = wants_of(command.script, runner.root, command.cwd) if command.script is not None else Wants()
         runner.instead = replace(known, arguments=True, compared=tuple(wants.compared.items()))

@@ -113,12 +113,14 @@ class Instead:
     """The replacements for what programs lack.
 
     ``texts`` that they read in addition to the declared ones (in the form of :func:`verify.running.standins.parse`),
-    ``modules`` that do nothing, and ``folders`` of the tree with modules that are not installed; whether ``transforms``
+    ``places``: folders (by path below the tree) that a program writes into; ``modules`` that do nothing, and
+    ``folders`` of the tree with modules that are not installed; whether ``transforms``
     that fail on made-up images are left out, required ``arguments`` made up, of those that are ``compared`` with
     a text one of these, and ``former`` names of libraries found.
     """
 
     texts: tuple[dict[str, Any], ...] = ()
+    places: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     transforms: bool = False
@@ -135,6 +137,7 @@ class Instead:
         """The probe's configuration for a tree that programs see at ``root``."""
         return {
             "stand_ins": [*declared, *self.texts],
+            "places": list(self.places),
             "modules": list(self.modules),
             "people": sorted(FOR_PEOPLE.intersection(self.modules)),
             "folders": [str(root / folder) for folder in self.folders],
@@ -197,6 +200,14 @@ def as_text(piece: Piece, command: Command, root: Path) -> dict[str, Any] | None
     if piece.kind != FILE or not piece.name.endswith(".txt") or not inside(place, str(root)) or os.path.exists(place):
         return None
     return {**parse(f"{os.path.relpath(place, root)}=text:{_TEXT}"), "made_up": True}
+
+
+def place_of(piece: Piece, command: Command, root: Path) -> str | None:
+    """The folder below ``root`` in which ``command`` may want to write a file; None where ``piece`` is no such file."""
+    place = os.path.dirname(os.path.normpath(command.cwd / piece.name))
+    if piece.kind != FILE or not inside(place, str(root)) or os.path.exists(place):
+        return None
+    return os.path.relpath(place, root)
 
 
 def folder_of(module: str, root: Path) -> str | None:

@@ -82,6 +82,23 @@ def test_texts_and_modules_that_do_nothing_are_stood_in_for(folder: Path) -> Non
     assert {"nowhere_one", "nowhere_two", "data/x.txt"} <= words
 
 
+@pytest.mark.usefixtures("warm")
+def test_a_folder_that_is_written_to_is_made(folder: Path) -> None:
+    report = verified(folder, MODEL + "log = open('logs/first/run.log', 'w')\n" + LOOP + "print(step, file=log)\n")
+    assert [rewrite["verdict"] for rewrite in report["rewrites"]] == ["kept"]
+    assert "logs/first: the folder is not there, and is made" in str(report["entries"])
+    assert not (folder / "logs").exists()
+
+
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize("path", ["data/x.bin", "../elsewhere/run.log"])
+def test_a_folder_does_not_stand_for_data_or_lie_outside(folder: Path, path: str) -> None:
+    mode = "rb" if path.endswith("bin") else "w"
+    report = verified(folder, MODEL + f"file = open({path!r}, {mode!r})\n" + LOOP, *NO_WAY)
+    assert [rewrite["verdict"] for rewrite in report["rewrites"]] == ["not reached"]
+    assert "is not there, and is made" not in str(report["entries"])
+
+
 def test_a_module_that_is_computed_with_is_not_stood_in_for(folder: Path) -> None:
     report = verified(
         folder, MODEL + "import nowhere_one\nmodel = torch.nn.Linear(nowhere_one.width(), 1)\n" + LOOP, *NO_WAY

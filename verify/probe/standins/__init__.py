@@ -18,17 +18,17 @@ from ..guarding.hooks import when_imported
 def install(config: dict[str, Any], write: Write, see: Callable[..., None] | None = None) -> None:
     """Write the declared files and wait for torchvision; call it at start, before the script imports anything.
 
-    Of ``config`` it reads ``stand_ins`` (declarations as ``verify.running.standins.parse`` returns them), ``root``
-    (where their paths begin), ``data`` (whether torchvision's data sets may be made up) and ``records`` (a folder to
-    keep images in), ``states`` (whether state dictionaries may be missing), ``modules`` that are not installed and
-    ``folders`` of the tree in which modules stand, ``arguments``: whether parsers do without what they require,
-    ``compared``: the texts that options get then, by the name that the program reads them by,
-    ``transforms``: whether those that fit no image are left out, ``former``: whether names that newer releases of
-    libraries lack are found. ``see`` is shown what such modules are given, what
-    loads states that are not there, and what such transforms hold. Writes ``standin`` and ``note`` events.
+    Of ``config`` it reads ``stand_ins`` (declarations as ``verify.running.standins.parse`` returns them), ``places``
+    (folders that the script writes into), ``root`` (where their paths begin), ``data`` (whether torchvision's data sets
+    may be made up) and ``records`` (a folder to keep images in), ``states`` (whether state dictionaries may be
+    missing), ``modules`` that are not installed and ``folders`` of the tree in which modules stand, ``arguments``:
+    whether parsers do without what they require, ``compared``: the texts that options get then, by the name that the
+    program reads them by, ``transforms``: whether those that fit no image are left out, ``former``: whether names that
+    newer releases of libraries lack are found. ``see`` is shown what such modules are given, what loads states that are
+    not there, and what such transforms hold. Writes ``standin`` and ``note`` events.
     """
     # Imported when needed: most processes that a script starts need neither, and should not load more than their own.
-    if config.get("stand_ins"):
+    if config.get("stand_ins") or config.get("places"):
         from . import files
 
         files.install(config, write)

@@ -21,7 +21,9 @@ _TABLES = {".csv": ",", ".tsv": "\t", ".txt": " "}
 
 
 def install(config: dict[str, Any], write: Write) -> None:
-    """Write what ``config["stand_ins"]`` declares, where nothing is yet."""
+    """Write what ``config["stand_ins"]`` declares, and make the folders ``config["places"]``, where nothing is yet."""
+    for place in config.get("places") or ():
+        _make_folder(place, os.path.realpath(config["root"]), write)
     together: dict[str, list[dict[str, Any]]] = {}
     for declaration in config.get("stand_ins") or ():
         together.setdefault(declaration["path"], []).append(declaration)
@@ -53,10 +55,26 @@ def _stand_in(path: str, declarations: list[dict[str, Any]], config: dict[str, A
         write({"event": "note", "text": text})
 
 
-def _write_missing(path: str, declarations: list[dict[str, Any]], root: str) -> bool:
-    folder = os.path.realpath(os.path.join(root, *path.split("/")[:-1]))
+def _make_folder(place: str, root: str, write: Write) -> None:
+    try:
+        folder = _inside(place, root)
+        if not os.path.isdir(folder):
+            os.makedirs(folder)
+            write({"event": "note", "text": f"{place}: the folder is not there, and is made"})
+    except (OSError, ValueError) as error:
+        write({"event": "note", "text": f"{place}: the folder could not be made: {type(error).__name__}: {error}"})
+
+
+def _inside(place: str, root: str) -> str:
+    """The folder ``place`` below ``root``. Raises ValueError where a link leads out of it."""
+    folder = os.path.realpath(os.path.join(root, *place.split("/")))
     if folder != root and not folder.startswith(os.path.join(root, "")):
         raise ValueError("a link leads out of the tree, where nothing is written")
+    return folder
+
+
+def _write_missing(path: str, declarations: list[dict[str, Any]], root: str) -> bool:
+    folder = _inside(os.path.dirname(path), root)
     written = False
     files = [declarations] if "*" not in path else [[one] for one in _each_file(declarations[-1])]
     for contents in files:
