@@ -100,7 +100,12 @@ def test_explanation_without_fixtures_is_the_docstring(rules: Path, tmp_path: Pa
     text = as_text(explain("loose-total", fixtures=tmp_path / "nowhere"))
     assert "Why it is bad: memory grows.\n" in text
     assert "Example" not in text
-    assert "Measured: not yet" in text
+    assert "Measured" not in text
+
+
+def test_what_only_a_card_shows_is_told_with_where_it_was_measured() -> None:
+    text = " ".join(as_text(explain("empty-cache")).split())
+    assert "Measured (tests/benchmarks/emptied_cache.py, torch " in text
 
 
 def test_catalogue_lists_every_rule(rules: Path) -> None:

@@ -230,10 +230,8 @@ def measured(told: Explanation) -> str:
     """Return the figure behind a rule in a sentence; empty for a rule without fixtures."""
     if told.figure is not None:
         return f"Measured ({told.figure.case}; {figures().setting}): {sentence(told.figure)}."
-    return f"Measured: not yet. {_UNMEASURED}" if told.opt_in else ""
-
-
-_UNMEASURED = "What it changes is the memory of a GPU."
+    card = figures().cards.get(told.name)
+    return f"Measured ({card})." if card else ""
 
 
 def as_json(told: Explanation) -> str:

@@ -1,12 +1,14 @@
 """What the rules' own fixtures were measured to keep alive, before and after: ``rules/figures.toml``.
 
-The file is written by ``python -m tests.verify.measure``, which runs every fixture through ``verify``.
+The file is written by ``python -m tests.verify.measure``, which runs every fixture through ``verify``; its table
+``cards`` has what was measured on a GPU, by rule, with where it comes from.
 """
 
 from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Mapping
 from importlib import resources
 from typing import NamedTuple
 
@@ -46,10 +48,11 @@ class Measured(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """All that was measured, and the ``setting``: when, and with what."""
+    """All that was measured, and the ``setting``: when, and with what; ``cards``: on a GPU, by rule."""
 
     setting: str
     cases: tuple[Measured, ...]
+    cards: Mapping[str, str]
 
     def of(self, rule: str) -> tuple[Measured, ...]:
         """Return what was measured for ``rule``."""
@@ -61,7 +64,7 @@ def figures() -> Figures:
     """Return what was measured; nothing where the file is missing."""
     file = resources.files("codemods.rules").joinpath("figures.toml")
     if not file.is_file():
-        return Figures("", ())
+        return Figures("", (), {})
     read = parse_toml(file.read_text(encoding="utf-8"))
     cases = tuple(
         Measured(one["rule"], one["case"], one["fault"], one["verdict"], Side(**one["before"]), Side(**one["after"]))
@@ -69,7 +72,7 @@ def figures() -> Figures:
     )
     threads = "one thread" if read["threads"] == 1 else f"{read['threads']} threads"
     setting = f"torch {read['torch']}, {read['device'].upper()}, {threads}, {read['system']}, {read['date']}"
-    return Figures(setting, cases)
+    return Figures(setting, cases, read.get("cards", {}))
 
 
 def sentence(one: Measured) -> str:

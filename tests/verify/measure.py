@@ -95,8 +95,8 @@ def of_run(run: Run) -> dict[str, Any]:
     }
 
 
-def as_toml(found: list[dict[str, Any]]) -> str:
-    """Return the file: when and where it was measured, then a table a case."""
+def as_toml(found: list[dict[str, Any]], cards: dict[str, str]) -> str:
+    """Return the file: when and where it was measured, what ``cards`` showed, then a table a case."""
     about = {
         "date": datetime.date.today().isoformat(),
         "torch": metadata.version("torch"),
@@ -107,6 +107,7 @@ def as_toml(found: list[dict[str, Any]]) -> str:
     }
     lines = ["# Measured by `python -m tests.verify.measure`; not to be edited by hand."]
     lines += [f"{name} = {_value(value)}" for name, value in about.items()]
+    lines += ["", "[cards]", *(f"{name} = {_value(value)}" for name, value in cards.items())]
     for one in found:
         lines += ["", "[[case]]", *(f"{name} = {_value(value)}" for name, value in one.items())]
     return "\n".join(lines) + "\n"
@@ -121,8 +122,8 @@ def _value(value: Any) -> str:
 def main() -> int:
     """Measure every pair, or those of the rules named, and write the file; 1 if verify said else of one of them."""
     named = sys.argv[1:]
-    known = parse_toml(FIGURES.read_text(encoding="utf-8"))["case"] if named else []
-    found = [one for one in known if one["rule"] not in named]
+    known = parse_toml(FIGURES.read_text(encoding="utf-8"))
+    found = [one for one in known["case"] if named and one["rule"] not in named]
     for case in cases():
         if case.keep or case.rule in ON_A_DEVICE or (named and case.rule not in named):
             continue
@@ -130,7 +131,7 @@ def main() -> int:
             found.append(measured(case, Path(folder)))
         print(case, found[-1]["verdict"], file=sys.stderr)
     found.sort(key=lambda one: (one["rule"], one["case"]))
-    FIGURES.write_text(as_toml(found), encoding="utf-8")
+    FIGURES.write_text(as_toml(found, known["cards"]), encoding="utf-8")
     wanted = {(case.rule, case.name): case.about.get("verdict", "kept") for case in cases()}
     return int(any(one["verdict"] != wanted[one["rule"], one["case"]] for one in found))
 
