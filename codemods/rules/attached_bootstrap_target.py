@@ -158,7 +158,9 @@ def _comparisons(walk: Walk, acting: bool) -> Iterator[_Comparison]:
         if len(sides) != 2 or (label in ("Sub", "sub") and not _measured(node, walk)):
             continue
         for target, prediction in (sides, sides[::-1]):
-            if any(opaque(n) for n in target.ancestors()) or _computed_of(target, prediction):
+            # nor is it how far something is from its own mean
+            own = _computed_of(target, prediction) or _computed_of(prediction, target)
+            if own or any(opaque(n) for n in target.ancestors()):
                 continue
             bootstrap = _bootstrap(target, prediction, acting)
             if bootstrap is not None:

@@ -184,6 +184,12 @@ FOUND = {
 }
 
 LEFT = {
+    "how far a mixture is from its own mean": """
+        for _ in range(50):
+            s, a, r, s2, done = batch()
+            mixed = net(s) * (1 - done) + s.mean() * done
+            learn((mixed - mixed.mean(0)).pow(2).mean())
+        """,
     "the copy computes it of something that is learned too": """
         prompt = torch.zeros(8, 4, requires_grad=True)
         for _ in range(50):
