@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 from codemods.graph.model.nodes import Place
-from codemods.proofs.observations import Shows
+from codemods.proofs.observations import Decision, Shows
 from codemods.rules import rule
 from codemods.rules.legacy_variable import rule as legacy_variable
 from codemods.source.options import Options
@@ -1075,3 +1076,24 @@ def test_the_sizes_of_a_tensor_are_no_number(tmp_path: Path) -> None:
 def test_a_name_that_would_be_given_itself_is_left_alone(tmp_path: Path, code: str, after: str) -> None:
     begin, end = "order, best = torch.rand(4).sort()\n", "print(best)"
     assert _becomes(tmp_path, f"{begin}{code}\n{end}") == "\n".join(filter(None, [begin.strip(), after, end]))
+
+
+def test_what_is_decided_leaves_the_program_as_it_was() -> None:
+    code = """
+        import torch
+        from torch.autograd import Variable
+
+        net = torch.nn.GRU(3, 4)
+        out, hidden = net(torch.randn(5, 2, 3))
+        start = Variable(hidden.data.new(1, 1).fill_(2).long())
+        out.sum().backward()
+        print(start)
+        """
+    followed = run_tree({"main.py": dedent(code)})
+    before = ast.dump(followed.file.tree)
+    observations = list(rule(RULE).observe(followed.trace))
+    decision = Decision({"main.py": followed.file}.get, Options())
+    first, second = (list(rule(RULE).decide(observations, decision)) for _ in range(2))
+    assert first
+    assert second == first
+    assert ast.dump(followed.file.tree) == before

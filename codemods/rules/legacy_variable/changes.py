@@ -76,7 +76,8 @@ class _Given(ast.NodeTransformer):
 
     def visit(self, node: ast.AST) -> Any:
         left = self.kept.get(self.file.span(node)) if isinstance(node, (ast.Call, ast.Attribute)) else None
-        return super().visit(node) if left is None else self.visit(left)
+        # what stays is a part of the file, which is not changed
+        return super().visit(node) if left is None else self.visit(copy.deepcopy(left))
 
 
 def without_unseen(site: Site) -> Site:
