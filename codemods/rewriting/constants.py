@@ -1,12 +1,12 @@
 """Changes by hand of which a run says nothing where it shows no difference: constants that they alter and nothing
-else, and calls for their effect that they drop."""
+else, operands of conditions that come or go, and what they no longer set or call for its effect."""
 
 from __future__ import annotations
 
 import ast
 import copy
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from codemods.rewriting.choices import is_number
 from codemods.rewriting.parts import SUITES, header
@@ -22,10 +22,8 @@ _ON = frozenset(("strict", "weights_only"))
 def changed_constants(old: str, new: str, path: str, before: Collection[int], after: Collection[int]) -> str:
     """Say which constants (numbers, texts, flags, names such as ``SUM``) differ, if the statements at the lines
     ``before`` of ``old`` and ``after`` of ``new`` differ in nothing else; empty if they do. Arguments by keyword that
-    are one may come and go, and so may statements that set something to one go."""
+    are one may come and go."""
     was, became = (_headers(text, path, lines) for text, lines in ((old, before), (new, after)))
-    if was and not became and all(map(_sets_a_constant, was)):
-        return ", ".join(f"`{ast.unparse(each)}` is gone" for each in was)
     if not was or len(was) != len(became):
         return ""
     told: list[str] = []
@@ -36,6 +34,66 @@ def changed_constants(old: str, new: str, path: str, before: Collection[int], af
             return ""
         told += found
     return ", ".join(dict.fromkeys(told))
+
+
+def changed_operands(old: str, new: str, path: str, before: Collection[int], after: Collection[int]) -> str:
+    """Say which operands of ``and`` and ``or`` come or go between the lines ``before`` of ``old`` and ``after`` of
+    ``new``; empty if there are as many as before."""
+    was, became = (_headers(text, path, lines) for text, lines in ((old, before), (new, after)))
+    if len(was) != len(became):
+        return ""
+    told: list[str] = []
+    for one, other in zip(was, became, strict=True):
+        less, more = _operands(one), _operands(other)
+        if len(less) != len(more):
+            lost, added = set(less) - _texts(other), set(more) - _texts(one)
+            told += [*(f"`{each}` is gone" for each in sorted(lost)), *(f"`{each}` is new" for each in sorted(added))]
+    return ", ".join(told)
+
+
+def _operands(node: ast.AST) -> list[str]:
+    return [ast.unparse(value) for each in ast.walk(node) if isinstance(each, ast.BoolOp) for value in each.values]
+
+
+def _texts(node: ast.AST) -> set[str]:
+    """All expressions in ``node``."""
+    return {ast.unparse(each) for each in ast.walk(node) if isinstance(each, ast.expr)}
+
+
+def dropped_settings(old: str, new: str, path: str, before: Collection[int], after: Collection[int]) -> str:
+    """Say what the lines ``before`` of ``old`` set to a constant, alone or among others, and neither the lines
+    ``after`` of ``new`` nor any other lines set instead; empty if there is none."""
+    was, became = (_headers(text, path, lines) for text, lines in ((old, before), (new, after)))
+    instead = {target for each in became for target, _ in _set(each)}
+    gone = [(target, value) for each in was for target, value in _set(each) if value and target not in instead]
+    if not gone:
+        return ""
+    whole = _settings(old, path) - _settings(new, path)
+    told = (f"`{target} = {value}`" for target, value in gone if whole[target, value])
+    return ", ".join(f"{each} is gone" for each in dict.fromkeys(told))
+
+
+def _settings(text: str, path: str) -> Counter[tuple[str, str]]:
+    try:
+        return Counter(each for node in ast.walk(parse(text, path)) for each in _set(node))
+    except SourceError:
+        return Counter()
+
+
+def _set(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """The targets of an assignment, each with its value where that is a constant, else with nothing."""
+    pairs: list[tuple[ast.expr, ast.expr | None]] = []
+    if isinstance(node, ast.Assign):
+        pairs = [(target, node.value) for target in node.targets]
+    elif isinstance(node, ast.AnnAssign | ast.AugAssign):
+        pairs = [(node.target, node.value if isinstance(node, ast.AnnAssign) else None)]
+    for target, value in pairs:
+        targets, values = [target], [value]
+        if isinstance(target, ast.Tuple):
+            apart = isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts)
+            targets, values = target.elts, [*value.elts] if apart else [None] * len(target.elts)  # type: ignore[union-attr]
+        for name, given in zip(targets, values, strict=True):
+            yield ast.unparse(name), ast.unparse(given) if given is not None and _is_constant(given) else ""
 
 
 def dropped_calls(old: str, new: str, path: str, before: Collection[int], after: Collection[int]) -> str:
@@ -99,10 +157,6 @@ def _tells(keyword: ast.keyword) -> bool:
     if _is_flag(keyword.value):
         return keyword.arg not in _SEEN and (keyword.value.value or keyword.arg in _ON)  # type: ignore[attr-defined]
     return _is_constant(keyword.value) or _is_named(keyword.value)
-
-
-def _sets_a_constant(node: ast.AST) -> bool:
-    return isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _is_constant(node.value)
 
 
 def _is_constant(node: ast.AST) -> bool:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from codemods.rewriting.constants import changed_constants, dropped_calls
+from codemods.rewriting.constants import changed_constants, changed_operands, dropped_calls, dropped_settings
 from codemods.rewriting.parts import (
     IDLE,
     Part,
@@ -149,7 +149,9 @@ class Touched:
 
     def unproved(self, old: Mapping[str, str], new: Mapping[str, str]) -> str:
         """Say what a change by hand does of which no difference in a run is no proof: it alters constants and nothing
-        else, or drops calls for their effect. Empty if it does something else."""
+        else, adds or drops operands of conditions, or no longer sets something to a constant or calls something for its
+        effect. Empty if it does something else.
+        """
         if not self.whole:
             return ""
         before, after = _by_path(self.changed), _by_path(self._written(old, new))
@@ -157,6 +159,12 @@ class Touched:
         told = [changed_constants(*each) for each in texts]
         if told and all(told):
             return f"a constant ({', '.join(told)})"
+        operands = ", ".join(filter(None, (changed_operands(*each) for each in texts)))
+        if operands:
+            return f"part of a condition ({operands})"
+        settings = ", ".join(filter(None, (dropped_settings(*each) for each in texts)))
+        if settings:
+            return f"a constant ({settings})"
         dropped = ", ".join(filter(None, (dropped_calls(*each) for each in texts)))
         return f"that {dropped} is gone" if dropped else ""
 

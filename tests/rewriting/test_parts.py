@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.rewriting.constants import changed_constants
+from codemods.rewriting.constants import changed_constants, changed_operands, dropped_settings
 from codemods.rewriting.parts import missing, pieces
 
 
@@ -195,14 +195,42 @@ def test_changes_of_constants_alone(old: str, new: str, constants: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gone", "constants"),
+    ("gone", "instead", "told"),
     [
-        ("a.bad = 0", "`a.bad = 0` is gone"),
-        ("a = 'text'", "`a = 'text'` is gone"),
-        ("a = None", ""),
-        ("a = b", ""),
-        ("f(0)", ""),
+        ("a.bad = 0", "", "`a.bad = 0` is gone"),
+        ("a = 'text'", "", "`a = 'text'` is gone"),
+        ("a, b.c = x, 0", "a = x\n", "`b.c = 0` is gone"),
+        ("a = b = 1.0", "a = x\n", "`b = 1.0` is gone"),
+        ("a, b = x, 0", "b, a = 0, x\n", ""),
+        ("a, b = x, 0", "a, b = f(x)\n", ""),
+        ("a = 0", "a += x\n", ""),
+        ("a = None", "", ""),
+        ("a = b", "", ""),
+        ("f(0)", "", ""),
     ],
 )
-def test_constants_that_are_set_no_more(gone: str, constants: str) -> None:
-    assert changed_constants(f"{gone}\nb = 1\n", "b = 1\n", "a.py", {1}, ()) == constants
+def test_constants_that_are_set_no_more(gone: str, instead: str, told: str) -> None:
+    after = {1} if instead else set()
+    assert dropped_settings(f"{gone}\nd = 1\n", f"{instead}d = 1\n", "a.py", {1}, after) == told
+
+
+def test_a_constant_that_is_set_elsewhere_is_not_gone() -> None:
+    assert dropped_settings("a = 0\nf()\ng()\n", "f()\na = 0\ng()\n", "a.py", {1}, ()) == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("if a < b: f()", "if first or a < b: f()", "`first` is new"),
+        ("if a < b and ready: f()", "if a < b: f()", "`ready` is gone"),
+        ("x = a or b", "x = a or c or b", "`c` is new"),
+        ("while a and b: f()", "while a and (b or c): f()", "`b or c` is new, `c` is new"),
+        ("if a or b: f()", "if b or a: f()", ""),
+        ("if a or b < 1: f()", "if a or b <= 1: f()", ""),
+        ("if not a and not b: f()", "if not (a or b): f()", ""),
+        ("if a < b: f()", "if a <= b: f()", ""),
+        ("x = f(a)", "x = f(b)", ""),
+    ],
+)
+def test_operands_that_come_or_go(old: str, new: str, told: str) -> None:
+    assert changed_operands(old + "\n", new + "\n", "a.py", {1}, {1}) == told

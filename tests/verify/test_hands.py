@@ -33,6 +33,12 @@ WRONG: dict[str, tuple[str, Promise, list[Edit], list[Edit]]] = {
         [("zip(teacher.parameters(), student.parameters())", "zip(teacher.parameters(), teacher.parameters())")],
         [],
     ),
+    "the first is the best whatever it is": (
+        hands.STOPPING,
+        EXACT,
+        [("if value <= stopper.best", "if epoch == 0 or value <= stopper.best")],
+        [],
+    ),
     "patience": (hands.STOPPING, EXACT, [("self.bad += 1", "self.bad += 2")], []),
     "the best of weights": (hands.STOPPING, EXACT, [("if value <= stopper.best", "if value >= stopper.best")], []),
     "the best, where two are as good": (hands.STOPPING, EXACT, [("if value < self.best", "if value <= self.best")], []),
