@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -26,12 +27,23 @@ def renumbered(run: Run, original: Run, origins: Origins) -> Run:
     The probe counts them as they come, so that a call more, of a loss that became a module, moves all behind it.
     ``origins`` are the lines of the original to which a line of the rewritten program corresponds.
     """
-    known = {record.process: _places(record) for record in reversed(original.records)}
-    records = tuple(_renumbered(record, known.get(record.process, {}), origins) for record in run.records)
-    return replace(run, records=records)
+    theirs = {record.process: record for record in reversed(original.records)}
+    records = []
+    for record in run.records:
+        other = theirs.get(record.process)
+        known = _places(other) if other else {}
+        # A call more beside one of the same class is no part of it: as many outputs as can be are to be the same.
+        made = [_renumbered(record, known, origins, apart=apart) for apart in (True, False)]
+        records.append(max(made, key=lambda each: _alike(each, other) if other else 0))
+    return replace(run, records=tuple(records))
 
 
-def _renumbered(record: Record, known: Mapping[int, _Place], origins: Origins) -> Record:
+def _alike(one: Record, other: Record) -> int:
+    digests = {(each.line, each.call): each.values.digest for each in other.outputs}
+    return sum(digests.get((each.line, each.call)) == each.values.digest for each in one.outputs)
+
+
+def _renumbered(record: Record, known: Mapping[int, _Place], origins: Origins, *, apart: bool) -> Record:
     left = sorted(known)
     numbers: dict[int, int] = {}
     places = _places(record)
@@ -43,14 +55,41 @@ def _renumbered(record: Record, known: Mapping[int, _Place], origins: Origins) -
             if fits:
                 numbers[number] = fits[0]
                 left.remove(fits[0])
+    parts = {} if apart else _parts(places, numbers, known, origins)
+    numbers.update(parts)
     alone = sorted(places.keys() - numbers.keys())
     if len(alone) != len(left):
         # Which of them took the place of which is unknown.
         first = max(known, default=-1) + 1
         left = list(range(first, first + len(alone)))
     numbers.update(zip(alone, left, strict=True))
-    outputs = [each if each.form is not None else each._replace(line=numbers[each.line]) for each in record.outputs]
+    shared, calls = {*parts.values()}, Counter[int]()
+    outputs = []
+    for each in record.outputs:
+        if each.form is None:
+            number = numbers[each.line]
+            calls[number] += 1
+            each = each._replace(line=number, call=calls[number] if number in shared else each.call)
+        outputs.append(each)
     return replace(record, outputs=outputs)
+
+
+def _parts(
+    places: Mapping[int, _Place], numbers: Mapping[int, int], known: Mapping[int, _Place], origins: Origins
+) -> dict[int, int]:
+    """Those of ``places`` that are part of a line of the original of which ``numbers`` has another part: the calls of a
+    line that became several, of modules of one class, are counted together as before."""
+    found: dict[int, int] = {}
+    beside = Counter[_Place]()
+    for number in sorted(places.keys() - numbers.keys()):
+        place = places[number]
+        wanted = () if place.line is None else origins(*place.line)
+        fits = [n for n in sorted(known) if known[n].line in wanted and known[n].module == place.module]
+        # In training and out of it a line counts twice.
+        if beside[place] < len(fits):
+            found[number] = fits[beside[place]]
+        beside[place] += 1
+    return found
 
 
 def _places(record: Record) -> dict[int, _Place]:

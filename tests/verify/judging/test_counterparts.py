@@ -85,3 +85,29 @@ def test_each_process_is_counted_by_itself() -> None:
     swapped = run(*called(9, 5).records, *called(5, process="rank-1").records)
     found = renumbered(swapped, both, lambda path, line: [(path, line)])
     assert [[each.line for each in made.outputs] for made in found.records] == [[1, 0, 1, 0], [1, 1]]
+
+
+def _told(*outputs: tuple[int, float]) -> Run:
+    """A run of these outputs of modules of one class, each at its line, in this order."""
+    made = record([0.5])
+    lines = list(dict.fromkeys(line for line, _ in outputs))
+    calls = dict.fromkeys(lines, 0)
+    for line, value in outputs:
+        calls[line] += 1
+        site = Site("train.py", line, "train")
+        made.outputs.append(Output(site, lines.index(line), calls[line], values([value]), 1, module="Linear"))
+    return run(made)
+
+
+def test_a_line_that_became_two_is_counted_as_before() -> None:
+    before = _told((5, 1.0), (5, 2.0), (5, 3.0), (5, 4.0))
+    after = _told((6, 1.0), (7, 2.0), (6, 3.0), (7, 4.0))
+    found = renumbered(after, before, lambda path, line: [(path, 5)])
+    assert [(each.line, each.call) for each in found.record.outputs] == [(0, 1), (0, 2), (0, 3), (0, 4)]
+
+
+def test_a_call_more_beside_another_is_counted_by_itself() -> None:
+    before = _told((5, 1.0), (5, 2.0))
+    after = _told((6, 1.0), (7, 9.0), (6, 2.0), (7, 8.0))
+    found = renumbered(after, before, lambda path, line: [(path, 5)])
+    assert [(each.line, each.call) for each in found.record.outputs] == [(0, 1), (1, 1), (0, 2), (1, 2)]
