@@ -15,18 +15,10 @@ from codemods.graph.model.kinds import Marked, NodeKind
 from codemods.graph.model.nodes import Frame, Node, Place, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Accumulation, Forward, Mark, Ran, Step, Trace
+from codemods.proofs.effects import CHANGING, TAKING, all_entered, entered_by, writes_elsewhere, written_by_name
 from codemods.proofs.marks import writes_parameters
 from codemods.proofs.syntax import COMPREHENSIONS, FUNCTIONS, LEAVING, LOOPS, method
 from codemods.source.walking import walk
-from codemods.terms.words import words
-
-_CHANGING = words("append appendleft extend extendleft insert remove clear update add discard sort reverse rotate")
-"""Methods of containers that change them, and are called for that alone."""
-
-_TAKING = words("pop popleft popitem setdefault")
-"""Methods of containers that change them and give something."""
-
-CONTAINER_CHANGES = _CHANGING | _TAKING
 
 _Node = TypeVar("_Node", bound=ast.AST)
 Turns = tuple[tuple[ast.AST, int], ...]
@@ -231,60 +223,34 @@ def altered(trace: Trace, file: ParsedFile, statements: Iterable[ast.stmt]) -> s
     by ``setattr``, and by the functions of the tree that the statements enter: of these the attributes that they write,
     as ``.name`` of whatever object, and the variables of functions around them."""
     entered = entered_by(trace)
-    found: set[str] = set()
-    for definition in _all_entered(entered, statements):
-        found |= writes_elsewhere(definition)
+    found = {text for definition in all_entered(entered, statements) for text in writes_elsewhere(definition)}
     for call in (node for statement in statements for node in walk(statement) if isinstance(node, ast.Call)):
         name = method(call)
-        found |= _written_by_name(call)
-        alone = isinstance(file.parent(call), ast.Expr) and (name in _CHANGING or name[-1:] == "_")
-        if (alone or name in _TAKING) and not file.named(call.func) and call not in entered:
+        found |= written_by_name(call)
+        alone = isinstance(file.parent(call), ast.Expr) and (name in CHANGING or name[-1:] == "_")
+        if (alone or name in TAKING) and not file.named(call.func) and call not in entered:
             assert isinstance(call.func, ast.Attribute)
             found.add(ast.unparse(call.func.value))
     return found
 
 
-def entered_by(trace: Trace) -> dict[ast.AST, list[ast.AST]]:
-    """The functions of the tree that each call entered."""
-    found: dict[ast.AST, list[ast.AST]] = {}
-    for frame in trace.frames:
-        if frame.call is not None and frame.definition is not None:
-            found.setdefault(frame.call.node, []).append(frame.definition)
-    return found
-
-
-def _all_entered(entered: dict[ast.AST, list[ast.AST]], statements: Iterable[ast.AST]) -> set[ast.AST]:
-    """The functions that statements enter, and those that these enter."""
-    found: set[ast.AST] = set()
-    stack = [*statements]
-    while stack:
-        inner = {d for node in walk(stack.pop()) for d in entered.get(node, ())} - found
-        found |= inner
-        stack += inner
-    return found
-
-
-def writes_elsewhere(definition: ast.AST) -> set[str]:
-    """What a function writes that is not its own: attributes as ``.name``, and variables of functions around it."""
-    found: set[str] = set()
-    for node in walk(definition):
-        if isinstance(node, (ast.Global, ast.Nonlocal)):
-            found.update(node.names)
-        elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-            found.add(f".{node.attr}")
-        elif isinstance(node, ast.Call):
-            found |= _written_by_name(node)
-    return found
-
-
-def _written_by_name(call: ast.Call) -> set[str]:
-    """The attribute that ``setattr``, or a method of modules, writes: ``.name``."""
-    if method(call) in ("train", "eval"):
-        return {".training"}
-    match call:
-        case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[_, ast.Constant(value=str(name)), *_]):
-            return {f".{name}"}
-    return set()
+def apart(trace: Trace, file: ParsedFile, first: list[ast.stmt], second: list[ast.stmt]) -> bool:
+    """Whether neither of two blocks reads or binds what the other one binds, itself or in functions that it enters, or
+    hands on or calls the object of which the other binds something."""
+    for one, other in ((first, second), (second, first)):
+        own = bound(one)
+        deep = altered(trace, file, one)
+        entered = [s for d in all_entered(entered_by(trace), other) for s in getattr(d, "body", ())]
+        there, inside = bound(other) | read(other), read(s for s in entered if isinstance(s, ast.stmt))
+        of_attributes = {f".{text.rpartition('.')[2]}" for text in own if "." in text}
+        if (own | deep) & there or deep & inside or of_attributes & {t for t in inside if t[0] == "."}:
+            return False
+        owners = {text.rpartition(".")[0] for text in own} - {""}
+        calls = [node for statement in other for node in walk(statement) if isinstance(node, ast.Call)]
+        handed = [a for c in calls for a in (*c.args, *(k.value for k in c.keywords), getattr(c.func, "value", c.func))]
+        if not owners.isdisjoint(map(ast.unparse, handed)):
+            return False
+    return True
 
 
 def read(statements: Iterable[ast.stmt]) -> set[str]:

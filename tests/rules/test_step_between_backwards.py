@@ -627,3 +627,102 @@ for step in range(9):
     opt_g.step()
 """
     assert [f.promise for f in found(tmp_path, RULE, GAN, program)] == [promise]
+
+
+BLOCKS = """
+class Trainer:
+    def __init__(self):
+        self.count, self.scale, self.other = 1, 2.0, 3.0
+
+    def first(self, loss):
+        opt_d.zero_grad()
+        {first}.backward()
+        opt_d.step()
+        {behind}
+
+    def second(self, loss):
+        opt_g.zero_grad()
+        {second}.backward()
+        opt_g.step()
+
+def more():
+    global scale
+    scale += 1.0
+
+scale, kept, numbers = 1.0, [], iter([1.0] * 99)
+trainer = Trainer()
+for step in range(9):
+    fake = G(torch.randn(16, 4))
+    g_loss = bce(D(fake), ones)
+    d_loss = bce(D(fake.detach()), zeros)
+    {calls}
+"""
+CALLS = "trainer.first(d_loss)\n    trainer.second(g_loss)"
+INLINE = """opt_d.zero_grad()
+    {first}.backward()
+    opt_d.step()
+    {behind}
+    opt_g.zero_grad()
+    {second}.backward()
+    opt_g.step()"""
+
+
+@pytest.mark.parametrize(
+    ("first", "behind", "second", "promise"),
+    [
+        # what the other block reads
+        ("loss", "self.scale += 1", "(loss * self.scale)", "advice"),
+        ("loss", "more()", "(loss * scale)", "advice"),
+        ("loss", "kept.append(1)", "(loss * len(kept))", "advice"),
+        ("loss", "setattr(self, 'scale', 3.0)", "(loss * self.scale)", "advice"),
+        ("loss", "self.count += 1", "(loss * self.scale)", "repair"),
+        ("(loss * self.other)", "kept.append(1)", "(loss * self.scale)", "repair"),
+        # values of parameters
+        ("loss", "kept.append(1)", "(loss * D[0].weight.detach().norm())", "advice"),
+        ("(loss * G[0].weight.detach().norm())", "kept.append(1)", "loss", "advice"),
+        ("loss", "kept.append(1)", "(loss * ones.norm())", "repair"),
+        # an order that matters
+        ("(loss * torch.rand(()))", "kept.append(1)", "(loss * torch.rand(()))", "advice"),
+        ("(loss * next(numbers))", "kept.append(1)", "(loss * next(numbers))", "advice"),
+        ("(loss * torch.rand(()))", "kept.append(1)", "(loss * abs(scale))", "repair"),
+    ],
+)
+@pytest.mark.parametrize("inline", [False, True])
+def test_blocks_are_swapped_only_where_their_order_does_not_matter(
+    tmp_path: Path, first: str, behind: str, second: str, promise: str, inline: bool
+) -> None:
+    parts = {"first": first, "behind": behind, "second": second}
+    if inline:
+        own = INLINE.format(**parts).replace("self", "trainer")
+        own = own.replace("loss", "d_loss", 1)[::-1].replace("loss"[::-1], "g_loss"[::-1], 1)[::-1]
+        parts = {"first": "loss", "behind": "pass", "second": "loss", "calls": own}
+    program = GAN + BLOCKS.format(**{"calls": CALLS, **parts})
+    assert [f.promise.value for f in found(tmp_path, RULE, program)] == [promise]
+
+
+@pytest.mark.parametrize(("drawn", "promise"), [("torch.randn_like(p)", "advice"), ("torch.ones_like(p)", "repair")])
+def test_steps_that_draw_stay_in_their_order(tmp_path: Path, drawn: str, promise: str) -> None:
+    noisy = f"""
+class Noisy(torch.optim.SGD):
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.grad.add_({drawn})
+        return super().step(closure)
+
+opt_g, opt_d = Noisy(G.parameters(), lr=0.1), Noisy(D.parameters(), lr=0.1)
+"""
+    program = BLOCKS.format(first="loss", behind="kept.append(1)", second="loss", calls=CALLS)
+    assert [f.promise.value for f in found(tmp_path, RULE, GAN + noisy + program)] == [promise]
+
+
+def test_what_sets_the_optimizer_that_steps_later_stays_before_it(tmp_path: Path) -> None:
+    parts = {"first": "d_loss", "behind": 'opt_g.param_groups[0]["lr"] *= 0.5', "second": "g_loss"}
+    program = BLOCKS.format(first="loss", behind="pass", second="loss", calls=INLINE.format(**parts))
+    assert [f.promise for f in found(tmp_path, RULE, GAN + program)] == [Promise.ADVICE]
+
+
+def test_what_sets_the_optimizer_that_has_stepped_stays_with_it(tmp_path: Path) -> None:
+    parts = {"first": "d_loss", "behind": 'opt_d.param_groups[0]["lr"] *= 0.5', "second": "g_loss"}
+    program = BLOCKS.format(first="loss", behind="pass", second="loss", calls=INLINE.format(**parts))
+    assert [f.promise for f in found(tmp_path, RULE, GAN + program)] == [Promise.REPAIR]

@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 import ast
-from functools import cached_property
 
 from codemods.graph.model.facts.layers import REPEATABLE_MODULES
-from codemods.graph.model.facts.operations import RANDOM_CALLS
 from codemods.graph.model.kinds import Marked, NodeKind
 from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.program import ParsedFile, receiver_name
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Mapping, Sequence, Tensor, options_of
 from codemods.proofs.bindings import held, memory_of
-from codemods.proofs.blocks import CONTAINER_CHANGES, altered, bound, entered_by, read, suites_around, writes_elsewhere
+from codemods.proofs.blocks import altered, bound, read, suites_around
+from codemods.proofs.effects import Effects
 from codemods.proofs.marks import writes_parameters
-from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, called, names, scope
+from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, names, scope
 from codemods.source import walking
 from codemods.terms.spans import Span
-from codemods.terms.words import words
-
-_MORE = "it may do more than compute, and in the loop would do so in every step"
-
-_BUILTINS = words(
-    "abs all any bool dict divmod enumerate filter float frozenset getattr hasattr int isinstance len list map max min "
-    "pow range repr reversed round set slice sorted str sum super tuple type zip"
-)
-"""Functions of Python that give something and do nothing else."""
-
-_MOVING_ON = words("__next__ send throw close read readline readlines write seek integers choices")
-"""Methods of which the next call gives something else."""
 
 
 class Move:
@@ -37,6 +24,7 @@ class Move:
 
     def __init__(self, trace: Trace, earlier: Walk, walk: Walk, old: list[Node]) -> None:
         self.trace = trace
+        self.effects = Effects(trace)
         self.earlier = earlier
         self.walk = walk
         self.old = old
@@ -270,37 +258,10 @@ class Move:
                 if definition is not None:
                     bodies.append(definition)
             for body in bodies:
-                if why := self._more_than_computes(body, set()):
+                if why := self.effects.of(body):
                     self.why = why
                     return True
         return False
-
-    def _more_than_computes(self, body: ast.AST, seen: set[ast.AST]) -> str:
-        """What a body, or a function of the tree that it enters, may do beside computing; empty if nothing."""
-        seen.add(body)
-        if isinstance(body, DEFINITIONS) and (writes_elsewhere(body) or _fills_given(body)):
-            return _MORE
-        for node in walking.walk(body):
-            inner = [d for d in self._entered.get(node, ()) if d not in seen]
-            if why := next(filter(None, (self._more_than_computes(d, seen) for d in inner)), ""):
-                return why
-            if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
-                return _MORE
-            if not isinstance(node, ast.Call):
-                continue
-            path = self.trace.called.get(node)
-            name = path.rpartition(".")[2] if path else called(node)
-            if name in RANDOM_CALLS:
-                return "it draws random numbers: moving it would change their order"
-            if path or node not in self._entered:
-                method = isinstance(node.func, ast.Attribute) and (not path or path.startswith("builtins.object."))
-                if not (_computes(path) if path and not method else _harmless(name, method=method)):
-                    return _MORE
-        return ""
-
-    @cached_property
-    def _entered(self) -> dict[ast.AST, list[ast.AST]]:
-        return entered_by(self.trace)
 
     def _again_in(self, loop: ast.AST, statements: list[ast.stmt], places: list[tuple[Place, Node]]) -> bool:
         """Whether the loop computes the same by itself: moved there, the old values would equal the new ones.
@@ -340,35 +301,6 @@ class Move:
 def _within(file: ParsedFile, node: ast.AST, loop: ast.For | ast.While) -> bool:
     """Whether a node stands in the body of a loop, which runs anew in each turn."""
     return any(inner is statement for inner in (node, *file.outward(node)) for statement in loop.body)
-
-
-def _computes(path: str) -> bool:
-    """Whether a public function gives something and does nothing else."""
-    library, _, name = path.rpartition(".")
-    if library == "builtins":
-        return name in _BUILTINS
-    if path.startswith(("numpy.random.", "torch.set_", "torch.distributions.")) or name.endswith("_"):
-        return False
-    return path.startswith(("torch.", "numpy.", "math.", "operator.")) or path == "functools.reduce"
-
-
-def _harmless(name: str, *, method: bool) -> bool:
-    """Whether a method of something that has no public name does nothing but give a value; of functions, that is said
-    of what the run shows of them: a module is a node."""
-    return not method or not (name.endswith("_") or name in CONTAINER_CHANGES or name in _MOVING_ON)
-
-
-def _fills_given(definition: ast.AST) -> bool:
-    """Whether a function puts something into a container that it did not make."""
-    made = names(definition, ast.Store)
-    for node in walking.walk(definition):
-        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            root: ast.AST = node
-            while isinstance(root, (ast.Subscript, ast.Attribute)):
-                root = root.value
-            if not (isinstance(root, ast.Name) and root.id in made):
-                return True
-    return False
 
 
 def _asks_by_name(file: ParsedFile, attribute: str) -> bool:

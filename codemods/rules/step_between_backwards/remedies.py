@@ -11,8 +11,10 @@ from codemods.graph.model.kinds import NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Mark, Step, Trace
-from codemods.proofs.blocks import altered, bound, deeds, leaves_of, leaves_suite, looks_only, read
+from codemods.graph.model.values import Function
+from codemods.proofs.blocks import altered, apart, bound, deeds, leaves_of, leaves_suite, looks_only, read
 from codemods.proofs.early_changes import Group
+from codemods.proofs.effects import Effects, draws
 from codemods.proofs.marks import changes_gradients, clearings, clears, hooked, sees_each_backward
 from codemods.proofs.reach import spread
 
@@ -103,8 +105,14 @@ class Remedy:
         if any(id(n) in seen for w in walks for n in w.seen):
             self.why = "both losses share a part of the graph"
             return None
-        if not self._apart(early, late):
+        if self._looks_at(early, moved) or self._looks_at(late, passed):
+            self.why = "one block looks at the parameters that the other steps"
+            return None
+        if not apart(self.trace, self.file, [self.suite[k] for k in early], [self.suite[k] for k in late]):
             self.why = "one block reads a name that the other assigns"
+            return None
+        if self._does_more(early) and self._does_more(late):
+            self.why = "both blocks do more than update parameters, in an order that may matter"
             return None
         clearing = self._clearings(first, early, late, moved, passed)
         if clearing is None:
@@ -161,11 +169,22 @@ class Remedy:
         # of clipping the owner is looked at later
         return all((clears(m) or changes_gradients(m)) and m.leaves is not None for m in done.marks)
 
-    def _apart(self, early: range, late: range) -> bool:
-        """Whether neither block reads or binds what the other one binds."""
-        first, second = [self.suite[k] for k in early], [self.suite[k] for k in late]
-        mine, theirs = bound(first), bound(second)
-        return not (mine & (theirs | read(second)) or theirs & read(first))
+    def _does_more(self, block: range) -> bool:
+        """Whether statements draw random numbers, or do anything else that another order would change."""
+        effects = Effects(self.trace)
+        doing = [k for k in block if not self.done[k].quiet]
+        if any(effects.of(self.suite[k]) for k in doing):
+            return True
+        classes = (getattr(step.optimizer, "cls", None) for k in doing for step in self.done[k].steps)
+        members = (cls.find("step") for cls in classes if cls is not None)
+        return any(draws(member.definition) for member in members if isinstance(member, Function))
+
+    def _looks_at(self, block: range, leaves: set[int]) -> bool:
+        """Whether statements look at the values of parameters, without a way back to them."""
+        statements = [self.suite[k] for k in block]
+        mine = [leaf for step in self.trace.steps for leaf in step.leaves or () if id(leaf) in leaves]
+        places = [use.place.seen_from(self.group.frame) for leaf in dict.fromkeys(mine) for use in leaf.uses]
+        return any(at is not None and any(at.statement is s for s in statements) for at in places)
 
     def _clearings(self, first: int, early: range, late: range, moved: set[int], passed: set[int]) -> list[int] | None:
         """Statements that clear gradients and must move as well; None where gradients would mix."""
