@@ -104,3 +104,21 @@ def test_a_forward_hook_gets_what_each_forward_gives_and_nothing_before() -> Non
     (walk,) = found.trace.walks
     assert [node.operation for node in walk.seen if not node.leaf] == ["sum", "Linear"]
     assert len(found.trace.storings) == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "c(h)",
+        "c(input=h)",
+        "c(**{'input': h})",
+        "c(**dict(input=h))",
+        "c.forward(input=h)",
+        "functools.partial(c, input=h)()",
+        "(lambda **named: c(**named))(input=h)",
+    ],
+)
+def test_a_sequential_takes_its_input_by_whatever_name(call: str) -> None:
+    found = run(f"import functools\nc = nn.Sequential(nn.Tanh(), nn.Linear(3, 1))\nh = torch.exp(w)\ny = {call}\n")
+    [made] = [node for node in found.trace.nodes if node.label == "exp"]
+    assert {node.label for node in made.descendants()} >= {"Tanh", "Linear"}

@@ -933,3 +933,51 @@ def test_one_of_two_networks_whose_gradients_are_used_or_that_is_cut_stays(
     tmp_path: Path, fake: str, between: str
 ) -> None:
     assert analysed(tmp_path, Options(select=(RULE,)), START, CHOSEN.format(fake=fake, between=between)) == []
+
+
+ASKING = """
+import torch
+from torch import nn
+
+class Judge(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.seen, self.kept = nn.Linear(2, 1), None, {{}}
+
+    def forward(self, given):
+        {asks}
+        return self.layer(given) * factor
+
+G, D = nn.Linear(4, 2), Judge()
+opt_g, opt_d = torch.optim.Adam(G.parameters()), torch.optim.Adam(D.parameters())
+for _ in range(9):
+    fake = G(torch.randn(8, 4))
+    opt_d.zero_grad()
+    D(fake).mean().backward(retain_graph=True)
+    opt_d.step()
+    opt_g.zero_grad()
+    D({again}).mean().backward()
+    opt_g.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("asks", "again", "mended"),
+    [
+        ("factor = 2 if given.requires_grad else 1", "fake", False),
+        ("factor = 2 if (given * 3).requires_grad else 1", "fake", False),
+        ("factor = 2 if given.is_leaf else 1", "fake", False),
+        ("factor = 2 if given.grad_fn is None else 1", "fake", False),
+        ("factor, self.seen = (2 if given is self.seen else 1), given", "fake", False),
+        ("factor, self.kept[given] = len(self.kept), 1", "fake", False),
+        # the loss of the generator goes through what the call has kept
+        ("factor, self.seen = 1, given", "D.seen", False),
+        ("factor, self.seen = 1, torch.tanh(given)", "D.seen", False),
+        ("factor = 2 if given.shape[0] > 4 else 1", "fake", True),
+        ("factor, self.seen = 1, given.detach()", "fake", True),
+        ("factor = 2 if self.layer.weight.requires_grad else 1", "fake", True),
+    ],
+)
+def test_a_call_that_would_notice_is_left_alone(tmp_path: Path, asks: str, again: str, mended: bool) -> None:
+    findings = found(tmp_path, RULE, ASKING.format(asks=asks, again=again))
+    assert any(f.promise is Promise.EXACT for f in findings) is mended

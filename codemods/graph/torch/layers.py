@@ -270,18 +270,18 @@ class Layers(Tensors):
         """What the forward of a module makes of its inputs, without the hooks."""
         run = self.run
         name = module.name
+        given: Value = args.get(0, "input") or run.one_of(args.all()) or DATA
         if name == "Sequential" and module.oid not in run.running:
             run.running.add(module.oid)
             children = list(run.s.get((module.oid, ITEMS)) or ())
             rest = run.s.get((module.oid, REST))
-            value: Value = args.positional[0] if args.positional else DATA
+            value = given
             try:
                 for child in [*children, *([rest] if isinstance(rest, Value) else [])]:
                     value = run.interpreter.call_value(child, Arguments(args.call, [value]), at)
             finally:
                 run.running.discard(module.oid)
             return value
-        given: Value = args.positional[0] if args.positional else DATA
         if module.inplace and module.leaf is not None:
             # rows that are too long are scaled in the table itself
             run.mark_owned(Marked.PARAMETERS_CHANGED, at, module)

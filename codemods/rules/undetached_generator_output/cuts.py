@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from codemods.graph.model.facts.gradients import DETACHING
 from codemods.graph.model.facts.operations import SCALAR_FUNCTIONS
-from codemods.graph.model.kinds import Marked, NodeKind, UseKind, WalkKind
+from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind, UseKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Value, Walk
 from codemods.graph.model.trace import Forward, Trace
 from codemods.graph.model.values import Join, Tensor, Unknown
@@ -21,6 +21,9 @@ from codemods.proofs.reach import spread, told_apart
 from codemods.proofs.syntax import names
 from codemods.source import walking
 from codemods.terms.edits import Edit, InsertStatements, WrapExpression
+
+_ASKING = (UseKind.HISTORY_READ, UseKind.REFUSED, UseKind.IDENTITY)
+"""What tells apart what has a graph, or which object it is."""
 
 _OF_TENSORS = SCALAR_FUNCTIONS | {"L1Loss", "MSELoss", "SmoothL1Loss", "BCELoss", "Sub", "Div", "Pow"}
 
@@ -154,9 +157,25 @@ class Attempt:
         if node in self.inputs:
             return self._penalty(node)
         expression = _expression(call, node)
-        if expression is None or told_apart(node) or not self._detaches(node):
+        if expression is None or not self._detaches(node) or self._missed(node, call):
             return None
         return Cut(call, expression, (node,))
+
+    @staticmethod
+    def _missed(node: Node, call: Place) -> bool:
+        """Whether code in a call asks for the graph of what it is given or computes of that, or which object it is, or
+        keeps it."""
+
+        def here(place: Place) -> bool:
+            outer = (p for p in place.chain() if p.node is call.node and p.frame is call.frame)
+            return any(at is not place and at.loops == call.loops for at in outer)
+
+        made = spread([node], lambda one: [child for child in one.children if here(child.place)])
+        return told_apart(node) or any(
+            any(use.kind in _ASKING and not use.detached and here(use.place) for use in one.uses)
+            or any(carrier.kind is not CarrierKind.LOCAL and here(place) for carrier, place in one.stores)
+            for one in made
+        )
 
     def _penalty(self, node: Node) -> Cut | None:
         """A gradient is taken of ``node`` itself: it is cut where it is computed from the fake."""
@@ -177,7 +196,7 @@ class Attempt:
                 stack.extend((p, one) for p in one.parents if self._pure(p))
             else:
                 outside.append((one, taker))
-        if len(outside) != 1 or not self._detaches(outside[0][0]):
+        if len(outside) != 1 or not self._detaches(outside[0][0]) or any(use.kind in _ASKING for use in node.uses):
             return None
         fake, taker = outside[0]
         expression = _expression(taker.place, fake)
