@@ -16,7 +16,16 @@ from codemods.graph.model.nodes import Carrier, Node, Place, Walk
 from codemods.graph.model.opacity import opaque
 from codemods.graph.model.trace import Reading, Trace
 from codemods.graph.model.values import Tensor
-from codemods.proofs.reach import SurePaths, origins, reach, saves_parameter, spread, told_apart, weighted
+from codemods.proofs.reach import (
+    SurePaths,
+    gradient_read,
+    origins,
+    reach,
+    saves_parameter,
+    spread,
+    told_apart,
+    weighted,
+)
 from codemods.proofs.turns import crossed, in_some_turns, named, of_a_changing_condition
 from codemods.source import walking
 from codemods.terms.findings import Promise
@@ -176,6 +185,9 @@ class Ledger:
                     freed_by = earlier
                 saving |= node.saves and earlier.retains is False and earlier.creates is False
         assert freed_by is not None
+        if any(gradient_read(node, freed_by.place.clock) for node in (old, *sources)):
+            # what is cut gathers no gradient, and refuses hooks
+            return
         held = self._held(child, old, sources) or _met(child, old, sources)
         for reading, store, carrier in held:
             edges, soon = {(child, old)}, frozenset(graph)

@@ -324,13 +324,18 @@ def _paths_in(frame: Frame, cells: Cells, *, through_globals: bool) -> dict[int,
 
 
 def _fixed(value: Instance) -> bool:
-    """Whether no attribute of an object can be set: a named tuple, a frozen dataclass."""
-    return value.cls.container == "record" or any(
-        keyword.arg == "frozen" and isinstance(keyword.value, ast.Constant) and keyword.value.value
-        for cls in value.cls.mro()
-        for decorator in cls.node.decorator_list
-        if isinstance(decorator, ast.Call)
-        for keyword in decorator.keywords
+    """Whether no attribute of an object can be set, or setting one does more than that: a named tuple, a frozen
+    dataclass, a class with a ``__setattr__``."""
+    return (
+        value.cls.container == "record"
+        or value.cls.find("__setattr__") is not None
+        or any(
+            keyword.arg == "frozen" and isinstance(keyword.value, ast.Constant) and keyword.value.value
+            for cls in value.cls.mro()
+            for decorator in cls.node.decorator_list
+            if isinstance(decorator, ast.Call)
+            for keyword in decorator.keywords
+        )
     )
 
 

@@ -254,3 +254,8 @@ def _label(node: Node) -> str:
 def told_apart(node: Node) -> bool:
     """Whether code asks which object it is, or gives it attributes of its own."""
     return any(use.kind is UseKind.IDENTITY and not use.detached for use in node.uses)
+
+
+def gradient_read(node: Node, since: int) -> bool:
+    """Whether code reads its gradient, or hooks it, after a moment."""
+    return any(use.kind is UseKind.GRADIENT_READ and not use.detached and use.place.clock > since for use in node.uses)

@@ -223,7 +223,7 @@ class _Plan:
         body = getattr(self.loop, "body", [])
         if not any(s is statement for s in body):
             return self._behind(statement, ast.unparse(begin.value), around)
-        return self._move(begin, around, inside)
+        return self._move(begin, around)
 
     def _begin(self) -> ast.Assign | None:
         """``loss = 0`` before the loop."""
@@ -247,9 +247,15 @@ class _Plan:
         ]
         return sorted(found, key=lambda n: (n.lineno, n.col_offset))
 
-    def _move(self, begin: ast.Assign, around: ast.AST, inside: set[int]) -> tuple[ast.stmt, tuple[Edit, ...]] | None:
+    def _move(self, begin: ast.Assign, around: ast.AST) -> tuple[ast.stmt, tuple[Edit, ...]] | None:
         """The backward runs in every turn: the loss begins at the top of the loop."""
+        # the head of a loop is evaluated before its body, what stands behind an ``else`` when it is over
+        inside = {id(n) for statement in getattr(self.loop, "body", ()) for n in walking.walk(statement)}
         others = [n for n in self._uses(around) if id(n) not in inside]
+        grows = self.sum.place.statement
+        if any(grows is not None and id(n) in inside and n.lineno < grows.lineno for n in self._uses(around)):
+            self.why = "it is read where it would have been reset"
+            return None
         span, loop = self.file.span(begin), self.file.span(self.loop)
         self.remedy = "move the initialisation to the top of the loop"
         alone = len(begin.targets) == 1 and ast.unparse(begin.targets[0]) == self.target
@@ -267,6 +273,9 @@ class _Plan:
         if any(n.lineno <= (self.loop.end_lineno or 0) for n in others) or not alone:
             self.why = "it is read before the loop"
             return None
+        if any(self._walked_behind(walk) for walk in self.trace.walks):
+            self.why = "it is back-propagated behind the loop, too"
+            return None
         # what is read after the loop was the sum over all steps
         statement = self.walk.place.statement
         assert statement is not None
@@ -280,6 +289,12 @@ class _Plan:
             InsertStatements(self.file.span(statement), "after", add),
             *(ReplaceExpression(self.file.span(n), total) for n in others),
         )
+
+    def _walked_behind(self, walk: Walk) -> bool:
+        """Whether a backward behind the loop comes to the sum."""
+        at = walk.place.seen_from(self.walk.place.frame)
+        behind = at is not None and at.clock > self.walk.place.clock and all(o is not self.loop for o, _ in at.loops)
+        return behind and any(node.place.statement is self.sum.place.statement for node in walk.seen)
 
     def _behind(self, statement: ast.stmt, value: str, around: ast.AST) -> tuple[ast.stmt, tuple[Edit, ...]] | None:
         """The backward runs in some of the turns, or the loop is in a caller: the loss is reset after it."""

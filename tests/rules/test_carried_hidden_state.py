@@ -953,3 +953,50 @@ def test_a_loop_that_trains_several_models_detaches_the_state_of_each(
     assert finding.promise is Promise.REPAIR
     new = added(TRAINED_BY_ALL, tools.mended(tmp_path, [finding], "loop.py"))
     assert [text for text in new if text.startswith("state = ")] == [line]
+
+
+GATHERED = """
+import torch
+from torch import nn
+
+class Kept:
+    def __init__(self):
+        self.h = torch.zeros(5, 4)
+
+class Counting(Kept):
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        super().__setattr__("count", getattr(self, "count", 0) + 1)
+
+cell, head = nn.RNNCell(3, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.1)
+state = {kept}()
+for _ in range(9):
+    {before}
+    state.h = cell(torch.randn(5, 3), state.h)
+    {made}
+    loss = head(state.h).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    {behind}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "before", "made", "behind", "number"),
+    [
+        ("Kept", "pass", "state.h.retain_grad()", "print(state.h.grad.sum())", 0),
+        ("Kept", "state.h.requires_grad and state.h.retain_grad()", "pass", "pass", 0),
+        ("Kept", "state.h.requires_grad and state.h.register_hook(print)", "pass", "pass", 0),
+        ("Kept", "pass", "state.h.register_hook(print)", "pass", 1),
+        ("Kept", "pass", "pass", "print(head.weight.grad.sum())", 1),
+        # to set it does more
+        ("Counting", "pass", "pass", "print(state.count)", 0),
+    ],
+)
+def test_a_state_whose_gradient_is_read_when_its_step_is_over_is_left_alone(
+    tmp_path: Path, kept: str, before: str, made: str, behind: str, number: int
+) -> None:
+    program = GATHERED.format(kept=kept, before=before, made=made, behind=behind)
+    assert len(tools.lines(tools.found(tmp_path, "carried-hidden-state", program))) == number

@@ -367,6 +367,22 @@ ADVISED = {
         f"total = 0\ndef turn():\n    global total\n    {GROWS}\n    {STEP}\nfor step in range(9):\n    turn()",
         "it is a global variable",
     ),
+    "the head of the loop reads it": (
+        f"total = torch.zeros(1)\nwhile total < 9:\n    {GROWS}\n    {STEP}",
+        "it is read before the loop",
+    ),
+    "the end of the loop reads it": (
+        f"total = 0\n{EACH}else:\n    print(total)",
+        "it is read before the loop",
+    ),
+    "each turn asks for it first": (
+        f"total = 0\nfor step in range(9):\n    if total > 9: break\n    {GROWS}\n    {STEP}",
+        "it is read where it would have been reset",
+    ),
+    "it is back-propagated once more": (
+        f"total = 0\n{EACH}mean = total / 9\nmean.backward()",
+        "it is back-propagated behind the loop, too",
+    ),
     "it grows elsewhere": (
         f"total = 0\ndef add():\n    global total\n    {GROWS}\nfor step in range(9):\n    add()\n    {STEP}",
         "it grows in another function",
