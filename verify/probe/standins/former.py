@@ -7,117 +7,17 @@ from __future__ import annotations
 
 import functools
 import importlib
-import inspect
-import operator
 import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..guarding.guard import Write
 from ..guarding.hooks import when_imported
+from .former_names import FORMER, GONE
 
-
-class _ArgSpec(NamedTuple):
-    args: list[str]
-    varargs: str | None
-    keywords: str | None
-    defaults: tuple[Any, ...] | None
-
-
-def _getargspec(function: Any) -> _ArgSpec:
-    return _ArgSpec(*inspect.getfullargspec(function)[:4])
-
-
-def _image() -> Any:
-    return importlib.import_module("PIL.Image")
-
-
-def _imread(name: Any, flatten: bool = False, mode: str | None = None) -> Any:
-    import numpy as np
-
-    image = _image().open(name)
-    image = image.convert("F" if flatten else mode or ("RGB" if image.mode == "P" else image.mode))
-    return np.array(image)
-
-
-def _imsave(name: Any, arr: Any, format: str | None = None) -> None:
-    _toimage(arr).save(name, format)
-
-
-def _imresize(arr: Any, size: Any, interp: str = "bilinear", mode: str | None = None) -> Any:
-    import numpy as np
-
-    image = _toimage(arr)
-    if isinstance(size, (int, float)):
-        scale = size / 100 if isinstance(size, int) else size
-        width, height = int(image.width * scale), int(image.height * scale)
-    else:
-        height, width = size[:2]
-    return np.array(image.resize((width, height), getattr(_image().Resampling, interp.upper())))
-
-
-def _toimage(arr: Any, *_: Any, cmin: Any = None, cmax: Any = None, **__: Any) -> Any:
-    import numpy as np
-
-    arr = np.asarray(arr)
-    if arr.ndim == 3 and arr.shape[0] in (3, 4) and arr.shape[2] not in (3, 4):
-        arr = arr.transpose(1, 2, 0)
-    if arr.dtype != np.uint8:
-        low = arr.min() if cmin is None else cmin
-        high = arr.max() if cmax is None else cmax
-        arr = np.clip((arr - low) * (255.0 / ((high - low) or 1)) + 0.5, 0, 255).astype(np.uint8)
-    return _image().fromarray(arr)
-
-
-_ABSTRACT = (
-    *("Callable", "Container", "Generator", "Hashable", "ItemsView", "Iterable", "Iterator", "KeysView", "Mapping"),
-    *("MappingView", "MutableMapping", "MutableSequence", "MutableSet", "Sequence", "Set", "Sized", "ValuesView"),
-)
-_NUMPY = {
-    "float_": "float64",
-    "complex_": "complex128",
-    "unicode_": "str_",
-    "string_": "bytes_",
-    "product": "prod",
-    "cumproduct": "cumprod",
-    "alltrue": "all",
-    "sometrue": "any",
-    "round_": "round",
-    "in1d": "isin",
-    "row_stack": "vstack",
-    "trapz": "trapezoid",
-}
-#: What a name of a module meant, as a path or as itself. Sources: What's New in Python 3.8 to 3.11; the release notes
-#: of NumPy 1.20 and 2.0, SciPy 1.0 to 1.3, scikit-learn 0.23, scikit-image 0.18, NetworkX 3.0, torchvision 0.13.
-FORMER: dict[str, dict[str, Any]] = {
-    "collections": {name: f"collections.abc.{name}" for name in _ABSTRACT},
-    "inspect": {"getargspec": _getargspec},
-    "fractions": {"gcd": "math.gcd"},
-    "time": {"clock": "time.process_time"},
-    "numpy": {
-        **{name: f"builtins.{name}" for name in ("bool", "int", "float", "complex", "object", "str")},
-        **{name: f"builtins.{now}" for name, now in (("long", "int"), ("unicode", "str"))},
-        **dict.fromkeys(("Inf", "Infinity", "PINF", "infty"), "numpy.inf"),
-        **dict.fromkeys(("NaN", "NAN"), "numpy.nan"),
-        **{name: f"numpy.{now}" for name, now in _NUMPY.items()},
-        "math": "math",
-        "asscalar": operator.methodcaller("item"),
-    },
-    "scipy.misc": {
-        **dict(zip(("imread", "imsave", "imresize", "toimage"), (_imread, _imsave, _imresize, _toimage), strict=True)),
-        **{name: f"scipy.special.{name}" for name in ("comb", "factorial", "logsumexp")},
-    },
-    "sklearn.externals": {"joblib": "joblib", "six": "six"},
-    "skimage.measure": {
-        "compare_psnr": "skimage.metrics.peak_signal_noise_ratio",
-        "compare_ssim": "skimage.metrics.structural_similarity",
-    },
-    "networkx": {"from_numpy_matrix": "networkx.from_numpy_array"},
-    "torchvision.models.utils": {"load_state_dict_from_url": "torch.hub.load_state_dict_from_url"},
-}
 _STOPPED = re.compile(
     r"module '(?P<module>[\w.]+)' has no attribute '(?P<name>\w+)'"
     r"|cannot import name '(?P<imported>\w+)' from '(?P<origin>[\w.]+)'"
@@ -136,7 +36,7 @@ def is_former(message: str) -> bool:
     if match is None:
         return _CALLED.match(message) is not None
     if match["gone"]:
-        return match["gone"] in FORMER and "." in match["gone"]
+        return match["gone"] in GONE
     module = match["module"] or match["origin"] or "numpy"
     return (match["name"] or match["imported"] or match["numpy"]) in FORMER.get(module, {})
 
@@ -218,7 +118,7 @@ class _Finder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return ModuleSpec(name, self, is_package=True) if name in FORMER and "." in name else None  # type: ignore[arg-type]
+        return ModuleSpec(name, self, is_package=True) if name in GONE else None  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:
         return None

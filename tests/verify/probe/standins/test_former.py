@@ -15,6 +15,9 @@ import numpy as np
 print(isinstance([], Iterable), isinstance({}, collections.Mapping), time.clock() >= 0)
 print(inspect.getargspec(lambda a, b=1: 0).args)
 print(np.array([1], copy=False), np.array(np.ones(1), copy=True))
+from distutils.util import strtobool
+from pkg_resources import parse_version, get_distribution
+print(strtobool("yes"), parse_version("1.10") > parse_version("1.9"), bool(get_distribution("numpy").version))
 print(np.float(2), np.object, np.Inf, np.product([2, 3]), np.asscalar(np.ones(1)))
 try:
     np.never_there
@@ -30,6 +33,7 @@ def test_former_names_mean_what_they_meant() -> None:
         "True True True",
         "['a', 'b']",
         "[1] [1.]",
+        "1 True True",
         "2.0 <class 'object'> inf 6 1.0",
         "module 'numpy' has no attribute 'never_there'",
     ], done.stderr
@@ -60,6 +64,9 @@ def test_a_module_that_is_gone_is_made() -> None:
 @pytest.mark.parametrize(
     "message",
     [
+        "No module named 'pkg_resources'",
+        "No module named 'distutils'",
+        "module 'PIL.Image' has no attribute 'ANTIALIAS'",
         "module 'numpy' has no attribute 'int'.\n`np.int` was a deprecated alias for the builtin `int`.",
         "`np.Inf` was removed in the NumPy 2.0 release. Use `np.inf` instead.",
         "cannot import name 'Sequence' from 'collections' (/usr/lib/python3/collections/__init__.py)",
@@ -76,6 +83,7 @@ def test_errors_about_former_names(message: str) -> None:
 @pytest.mark.parametrize(
     "message",
     [
+        "module 'torchvision.transforms' has no attribute 'Scale'",
         "module 'numpy' has no attribute 'ints'",
         "module 'torch' has no attribute 'rfft'",
         "cannot import name 'Sequence' from 'typing' (/usr/lib/python3/typing.py)",
