@@ -68,12 +68,25 @@ def verify(
             return Verification(str(root), (), (), "", "", False, trouble, (), settings.told())
         if rewriter is not None:
             runner.returning = returning(rewriter, rewriter.all(), lambda: _texts(runner, exclude))
+
+        def mended(command: Command, run: Run) -> bool:
+            """Whether ``run`` ends at a line that is rewritten."""
+            where = run.record.error_site
+            if where is None or run.record.error is None:
+                return False
+            by = rewriter
+            if by is None:
+                files = targets if targets is not None else _targets(runner, [command], [run], exclude)
+                by = RuleRewriter(files, options, root=root, jobs=jobs, wanted=wanted)
+            findings = [finding for group in by.all().groups for finding in group.findings]
+            return any((where.path, where.line) == (each.path, each.span.line) for each in findings)
+
         originals = []
         late: tuple[str, ...] = ()
         for number, command in enumerate(commands):
             tell(f"original: {command.text}")
             try:
-                originals.append(_first(runner, command, tell))
+                originals.append(_first(runner, command, tell, mended))
             except OutOfTime as error:
                 late = tuple(f"{command.text} was not run: {error}" for command in commands[number:])
                 commands = commands[:number]
@@ -160,9 +173,9 @@ def asked_of(runner: Runner, rewriter: Rewriter, version: Version) -> Asked:
     )
 
 
-def _first(runner: Runner, command: Command, tell: Telling) -> Run:
+def _first(runner: Runner, command: Command, tell: Telling, mended: Callable[[Command, Run], bool]) -> Run:
     """Run the original; once more, where it died for the lack of what can be made up: texts that it reads, modules,
-    states that it loads into models."""
+    states that it loads into models. ``mended``: whether a run ends where a rewrite mends it."""
 
     def again(lacking: str) -> Run:
         tell(f"original, without {lacking}: {command.text}")
@@ -170,12 +183,14 @@ def _first(runner: Runner, command: Command, tell: Telling) -> Run:
 
     run = runner.run("original", command)
     with contextlib.suppress(OutOfTime):
-        run = _with_pieces(runner, command, run, tell)
+        run = _with_pieces(runner, command, run, tell, mended)
         run = missing.without_state(runner, command, run, again)
     return run
 
 
-def _with_pieces(runner: Runner, command: Command, run: Run, tell: Telling) -> Run:
+def _with_pieces(
+    runner: Runner, command: Command, run: Run, tell: Telling, mended: Callable[[Command, Run], bool]
+) -> Run:
     """Run the original with stand-ins for what ``run`` lacked, texts and modules; ``run`` where that is no help."""
     first, known = run, runner.instead
     for _ in range(_MOST_PIECES):
@@ -193,7 +208,7 @@ def _with_pieces(runner: Runner, command: Command, run: Run, tell: Telling) -> R
         else:
             break
         run = runner.run("original", command)
-    if run.record.backwards or run.outcome is Outcome.OK:
+    if run.record.backwards or run.outcome is Outcome.OK or (run is not first and mended(command, run)):
         return run
     # It may be no text, or more than a logger: what the program says of a made-up one is of no use to anybody.
     runner.instead = known

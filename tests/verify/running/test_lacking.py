@@ -82,6 +82,26 @@ def test_texts_and_modules_that_do_nothing_are_stood_in_for(folder: Path) -> Non
     assert {"nowhere_one", "nowhere_two", "data/x.txt"} <= words
 
 
+#: Asks for an argument, and stops then at what torch no longer has.
+OLD = (
+    "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--name', required=True)\n"
+    "name = parser.parse_args().name\n" + MODEL + "{line}\n" + LOOP
+)
+
+
+@pytest.mark.usefixtures("warm")
+def test_what_is_made_up_stays_where_the_next_error_is_one_that_a_rule_mends(folder: Path) -> None:
+    report = verified(folder, OLD.format(line="print(torch.matrix_rank(model.weight.detach()))"), *NO_WAY)
+    assert {rewrite["verdict"] for rewrite in report["rewrites"]} == {"kept"}, report["rewrites"]
+
+
+@pytest.mark.usefixtures("warm")
+def test_what_is_made_up_goes_where_the_next_error_is_another(folder: Path) -> None:
+    report = verified(folder, OLD.format(line="open(name).read()"), *NO_WAY)
+    assert {rewrite["verdict"] for rewrite in report["rewrites"]} == {"not reached"}
+    assert "give the arguments" in str(report["advice"])
+
+
 @pytest.mark.usefixtures("warm")
 def test_a_folder_that_is_written_to_is_made(folder: Path) -> None:
     report = verified(folder, MODEL + "log = open('logs/first/run.log', 'w')\n" + LOOP + "print(step, file=log)\n")
