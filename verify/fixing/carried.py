@@ -10,11 +10,13 @@ from verify.diagnosis.model import Fault
 from verify.fixing.clues import Candidate, at, base, within_a_step
 from verify.fixing.states import cuts
 from verify.fixing.texts import Text, Texts
-from verify.syntax import bound, last_name, method_call, names, pairs
+from verify.syntax import FUNCTIONS, bound, last_name, method_call, names, pairs
 
 _OWN = re.compile(r"self\.(\w+)$")
 _TEXT_KEY = re.compile(r"\['(\w+)'\]$")
 _NUMBERED = re.compile(r"\[[\d*]+\]")
+#: Objects within objects that are followed.
+_DEEPEST = 3
 _OWN_GRAPH = "each step learns from its own graph; the value is carried on"
 
 
@@ -32,22 +34,47 @@ def detached_in_its_owner(fault: Fault, texts: Texts, file: Text, statement: ast
 
 
 def _owners(method: str, attribute: str, file: Text, scope: ast.AST) -> Iterator[str]:
-    """The objects of which ``scope`` calls ``method``, and those that it calls where they are of a class of the file
-    with ``attribute``."""
-    classes = {
-        node.name for node in ast.walk(file.tree) if isinstance(node, ast.ClassDef) and attribute in ast.unparse(node)
-    }
-    own = {
-        ast.unparse(target)
-        for node in ast.walk(file.tree)
-        for target, value in pairs(node)
-        if isinstance(value, ast.Call) and last_name(value.func) in classes
-    }
-    for function in (node.func for node in ast.walk(scope) if isinstance(node, ast.Call)):
-        if isinstance(function, ast.Attribute) and function.attr == method:
-            yield ast.unparse(function.value)
-        elif ast.unparse(function) in own:
-            yield ast.unparse(function)
+    """The objects of which ``scope`` calls ``method``, and those that it has of a class of the file with
+    ``attribute``: by themselves, or within an object of another class."""
+    classes = [node for node in ast.walk(file.tree) if isinstance(node, ast.ClassDef)]
+    own: set[str] = set()
+    for known in classes:
+        if attribute in ast.unparse(known):
+            own.update(_objects(known, classes, file, scope, _DEEPEST))
+    calls = [ast.unparse(node.func) for node in _within(scope) if isinstance(node, ast.Call)]
+    for function in calls:
+        if function.endswith(f".{method}"):
+            yield function.removesuffix(f".{method}")
+        elif function in own:
+            yield function
+    called = {function.split(".")[0] for function in calls}
+    yield from sorted(each for each in own if each.count(".") and each.split(".")[0] in called)
+
+
+def _objects(
+    made: ast.ClassDef, classes: list[ast.ClassDef], file: Text, scope: ast.AST, deepest: int
+) -> Iterator[str]:
+    """How ``scope`` writes the objects of the class ``made``."""
+    for target, value in (pair for node in ast.walk(file.tree) for pair in pairs(node)):
+        if not isinstance(value, ast.Call) or last_name(value.func) != made.name:
+            continue
+        code = ast.unparse(target)
+        outer = next((each for each in classes if target in ast.walk(each)), None)
+        if outer is None or scope in ast.walk(outer):
+            yield code
+        elif code.startswith("self.") and outer is not made and deepest:
+            for owner in _objects(outer, classes, file, scope, deepest - 1):
+                yield owner + code.removeprefix("self")
+
+
+def _within(scope: ast.AST) -> Iterator[ast.AST]:
+    """What runs when ``scope`` does, without the functions and classes that it defines."""
+    waiting = list(ast.iter_child_nodes(scope))
+    while waiting:
+        node = waiting.pop(0)
+        yield node
+        if not isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            waiting = [*ast.iter_child_nodes(node), *waiting]
 
 
 @at("freed by")

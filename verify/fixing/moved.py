@@ -188,7 +188,7 @@ def changed_later(fault: Fault, texts: Texts, file: Text, backward: ast.stmt) ->
         if saved is not None and saved[0].path == file.path and covers(changing, saved[1].lineno):
             continue
         between = block[block.index(changing) + 1 : block.index(backward) + 1]
-        if any(_stored(changing) & names(each) for each in between):
+        if any(_stored(changing) & names(each) or _written(changing) & _paths(each) for each in between):
             # What stands between would see other values.
             continue
         title = f"make the change of {file.at(changing.lineno)} after the backward at {file.at(backward.lineno)}"
@@ -201,3 +201,21 @@ def _stored(statement: ast.stmt) -> set[str]:
     """The names that ``statement`` binds, except those of its own loops."""
     loops = [each.target for each in ast.walk(statement) if isinstance(each, (ast.For, ast.comprehension))]
     return bound(statement).difference(*map(names, loops))
+
+
+def _written(statement: ast.stmt) -> set[str]:
+    """The paths whose tensors ``statement`` writes to: ``x[mask] = 0``, ``self.x.data += 1``, ``x.mul_(2)``."""
+    places = [target for each in ast.walk(statement) for target in targets(each)]
+    for call in (each for each in ast.walk(statement) if isinstance(each, ast.Call)):
+        if isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_"):
+            places.append(call.func.value)
+    found = set()
+    for place in places:
+        while isinstance(place, ast.Subscript) or (isinstance(place, ast.Attribute) and place.attr == "data"):
+            place = place.value
+        found.add(ast.unparse(place))
+    return found
+
+
+def _paths(statement: ast.stmt) -> set[str]:
+    return {ast.unparse(each) for each in ast.walk(statement) if isinstance(each, (ast.Name, ast.Attribute))}

@@ -17,7 +17,7 @@ from ..lines.sites import Tree, key
 from ..process.shapes import Shapes
 from ..values.copies import Copies
 from ..values.digests import Parameters
-from ..values.plain import keys_of, number_of, size_of, tensor_of, text_of
+from ..values.plain import definition_of, keys_of, number_of, size_of, tensor_of, text_of
 from ..values.tensors import generators, loss
 from . import ambient
 from .memory import Memory
@@ -186,6 +186,10 @@ def held(tree: Tree, frames: list[FrameType], reader: Parameters) -> dict[str, A
         tensor = tensor_of(value)
         if tensor is None:
             number, text, size = number_of(value), text_of(value), size_of(value)
+            defined = definition_of(value)
+            if defined is not None and defined[0] != name:
+                # Under its own name it is what was imported or defined there.
+                text = defined[1]
             if number is not None:
                 numbers[name] = float(number).hex()
             elif text is not None and len(texts) < _MOST_NAMES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ from typing import Any
 _LONGEST = 300
 _MOST_MEMBERS = 10_000
 _PLAIN = (str, bytes, int, float, bool, complex, type(None))
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 _CONTAINERS = (list, tuple, dict, set, frozenset)
 #: Iterators that tell how far they are, by the modules of their types.
 _ITERATING = ("builtins", "itertools")
@@ -59,6 +61,17 @@ def text_of(value: Any) -> str | None:
         if all(type(each) in _PLAIN for each in members):
             return _short(f"{{{', '.join(sorted(map(repr, members)))}}}")
     return None
+
+
+def definition_of(value: Any) -> tuple[str, str] | None:
+    """The name of a class or a function, and where it is defined with its full name; None where it is neither."""
+    if issubclass(type(value), type):
+        named = [type.__getattribute__(value, each) for each in ("__name__", "__module__", "__qualname__")]
+    elif type(value) in _FUNCTIONS:
+        named = [value.__name__, value.__module__, value.__qualname__]
+    else:
+        return None
+    return str(named[0]), f"{named[1]}.{named[2]}"
 
 
 def size_of(value: Any) -> int | None:
