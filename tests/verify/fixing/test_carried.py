@@ -47,6 +47,31 @@ def test_an_attribute_is_detached_by_the_name_that_its_object_has_at_the_backwar
     assert line not in owned(OWNED, function="elsewhere")
 
 
+def test_an_attribute_of_an_object_within_another_is_detached_by_its_path() -> None:
+    inner = """
+class Net:
+    def __init__(self):
+        self.part = Balancer()
+    def run(self, x):
+        return self.part.weigh(x)
+net, other = Net(), Printer()
+for x in data:
+    loss = net.run(x).sum()
+    other(loss)
+    loss.backward()
+"""
+    text = OWNED[: OWNED.index("balancer, other")] + inner.lstrip("\n")
+    clues = (Clue("cause", at(5)), Clue("carrier", name="self.first", function="weigh"), Clue("freed by", at(15)))
+    found = changed(Kind.SECOND_BACKWARD, text, *clues, site=at(15))
+    assert "net.part.first = net.part.first.detach()" in found
+    # In the place of the backward there is no self.
+    assert not any("self.part" in each for each in found)
+    method = text.replace("    def run", "    def learn(self, x):\n        self.run(x).backward()\n    def run")
+    clues = (*clues[:2], Clue("freed by", at(10, "learn")))
+    found = changed(Kind.SECOND_BACKWARD, method, *clues, site=at(10))
+    assert "self.part.first = self.part.first.detach()" in found
+
+
 LISTED = """
 def finish():
     loss = sum(p for p, _ in policy.chosen)
