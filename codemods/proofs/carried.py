@@ -312,6 +312,14 @@ class Ledger:
                         return True
         return False
 
+    @staticmethod
+    def is_all(carry: Carry) -> bool:
+        """Whether the later walk goes back to nothing but what is carried: who takes gradients of a kept graph, after
+        each step anew, would be left without one."""
+        cut = carry.edges
+        left = spread(carry.walk.roots, lambda node: [p for p in node.parents if (node, p) not in cut])
+        return not any(node.leaf for node in left)
+
     def surplus(self, carries: Iterable[Carry]) -> list[Walk]:
         """The walks whose ``retain_graph=True`` keeps alive nothing but what the cuts take away."""
         carries = list(carries)

@@ -294,6 +294,76 @@ print(seen)
     assert [(f.promise, f.edits) for f in found] == [(Promise.ADVICE, ())]
 
 
+TERMS = """
+seen = []
+for x, y in batches():
+    out = net(x)
+    terms = {{"fit": criterion(out, y), "size": {size}}}
+    {walked}
+    {store}
+{read}
+"""
+ELEMENTS = {
+    "a list": ("seen.append([{} for t in terms.values()])", "t"),
+    "a dict": ("seen.append({{k: {} for k, t in terms.items()}})", "t"),
+    "added to the list": ("seen += [{} for t in terms.values()]", "t"),
+    "in pairs": ("seen.append([(k, {}) for k, t in terms.items()])", "t"),
+    "scaled": ("seen.append([{} / 2 for t in terms.values()])", "t"),
+    "some of them": ("seen.append([{} for k, t in terms.items() if k != 'size'])", "t"),
+    "by its key": ("seen.append([{} for k in sorted(terms)])", "terms[k]"),
+}
+
+
+def terms(store: str, *, size: str = "out.pow(2).mean()", walked: str = "", read: str = "print(seen)") -> str:
+    return TERMS.format(store=store, size=size, walked=walked or "learn(sum(terms.values()))", read=read)
+
+
+@pytest.mark.parametrize("form", ELEMENTS)
+def test_a_container_that_is_made_element_by_element(form: str, tmp_path: Path) -> None:
+    store, element = ELEMENTS[form]
+    check(tmp_path, terms(store.format(element)), store.format(element + ".item()"))
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        "torch.stack(seen[-1]).mean()",
+        "seen[-1][0].item()",
+        "[v.tolist() for row in seen for v in row]",
+        "seen[0][0] > 1",
+    ],
+)
+def test_elements_of_elements_that_are_read_as_tensors(read: str, tmp_path: Path) -> None:
+    store, element = ELEMENTS["a list"]
+    program = terms(store.format(element), read=f"print({read})")
+    check(tmp_path, program, store.format(element + ".detach()"))
+
+
+@pytest.mark.parametrize("size", ["0.5", "out.abs().mean() if len(seen) % 2 else 0.0"])
+def test_elements_that_may_be_numbers(size: str, tmp_path: Path) -> None:
+    store, element = ELEMENTS["a list"]
+    program = terms(store.format(element), size=size)
+    check(tmp_path, program, store.format(f"float({element})"))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        # also None, also a number that is read as a tensor where it is none
+        {"size": "None", "walked": "learn(terms['fit'])"},
+        {"size": "0.5", "read": "print(seen[-1][0].item())"},
+        # its graph is needed later
+        {"walked": "pass", "read": "learn(sum(sum(row) for row in seen))"},
+        {"walked": "learn(sum(terms.values()) + sum(t for row in seen[-1:] for t in row))"},
+    ],
+)
+def test_elements_of_several_kinds_and_such_as_are_walked_again_stay(changed: dict[str, str], tmp_path: Path) -> None:
+    found = analysed(
+        tmp_path, Options(select=RULES), HEAD, terms("seen.append([t for t in terms.values()])", **changed)
+    )
+    assert [f for f in found if f.edits] == []
+
+
 @pytest.mark.parametrize(
     ("begun", "grown"),
     [

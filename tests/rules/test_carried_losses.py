@@ -101,15 +101,21 @@ LISTED = (
     "step(loss + sum(old['l'] for old in seen))\nseen.append({{'n': 1, 'l': {}}})",
     "step(loss + sum(l for _, (l, _) in seen))\nseen.append([0, [{}, 1]])",
     "step(loss + 0.1 * last[1])\nlast = (0, {})",
+    # made element by element
+    "terms = [loss, loss.sqrt()]\nstep(loss * sum(a - b for old in seen for a, b in zip(terms, old)))\n"
+    "seen.append([{} for l in terms])",
+    "terms = {{'a': loss, 'b': loss.sqrt()}}\nstep(loss * (seen[-1]['b'] if seen else 1))\n"
+    "seen.append({{k: {} for k, l in terms.items()}})",
 )
 
 
 @pytest.mark.parametrize("turn", LISTED)
 def test_one_that_is_put_aside_for_later_steps_is_detached_there(tmp_path: Path, turn: str) -> None:
-    before = program(turn.format("loss"), first="(0, torch.zeros(()))")
+    stored = "l" if " for l in terms" in turn or "k, l in" in turn else "loss"
+    before = program(turn.format(stored), first="(0, torch.zeros(()))")
     found = analysed(tmp_path, Options(), before)
     assert [(f.rule, f.promise) for f in found if f.edits] == [("stored-graph", Promise.REPAIR)]
-    after = program(turn.format("loss.detach()"), first="(0, torch.zeros(()))")
+    after = program(turn.format(stored + ".detach()"), first="(0, torch.zeros(()))")
     assert tools.mended(tmp_path, [f for f in found if f.edits]) == after
 
 
@@ -182,3 +188,18 @@ def test_two_states_are_cut_together_where_the_step_ends(tmp_path: Path) -> None
     cut = "    cell.charge = cell.charge.detach()\n    cell.fired = cell.fired.detach()\n"
     assert [rewrite.new for rewrite in result.rewrites] == [before + cut]
     assert not result.failures
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "if len(seen) > 1:\n    rows = seen[-2]\n    g = [torch.autograd.grad(r, [*net.parameters()]) for r in rows]",
+        "if len(seen) >= 3:\n    rows = seen[-2]\n    rows.sum().backward()",
+        "if len(seen) > 1:\n    old, rows = seen[-2:]\n    (old.exp().sum() + old.sum()).backward()",
+    ],
+)
+def test_gradients_of_a_kept_graph_are_not_cut_off_from_it(tmp_path: Path, later: str) -> None:
+    turn = "loss = net(torch.ones(3, 4)).pow(2).sum(1)\nstep(loss.mean())\nseen.append(loss)\n" + later
+    kept = program(turn, flag="retain_graph=True").replace(", nn.Tanh(), nn.Linear(8, 2)", "")
+    found = analysed(tmp_path, Options(select=("stored-graph", "carried-hidden-state"), unsafe=True), kept)
+    assert [f for f in found if f.edits] == []

@@ -67,9 +67,9 @@ class Comprehensions(InPlace):
         return made
 
     def _part_by_part(self, expression: ast.expr, parts: Parts) -> Value:
-        """Evaluate an element, and note the parts of a sum: they may grow those of the turns before."""
+        """Evaluate an element, and note it and the parts of a sum: they may grow those of the turns before."""
         value = self.evaluate(expression)
-        for part in walk(expression) if isinstance(expression, ast.BinOp) else ():
+        for part in walk(expression) if isinstance(expression, ast.BinOp) else (expression,):
             if isinstance(part, ast.expr) and (known := self.run.values.get(part)) is not None:
                 parts.setdefault(part, []).append(known)
         return value

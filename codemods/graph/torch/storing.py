@@ -196,6 +196,10 @@ class Stores(Modules):
             return [part for inner in expression.elts for part in self.parts_of(inner)]
         if isinstance(expression, ast.Dict):
             return [part for inner in expression.values for part in self.parts_of(inner)]
+        if isinstance(expression, (ast.ListComp, ast.DictComp)):
+            element = expression.elt if isinstance(expression, ast.ListComp) else expression.value
+            if parts := self.parts_of(element):
+                return parts
         value = self.run.values.get(expression)
         if value is None or not self._nodes_in(value):
             return []

@@ -105,7 +105,7 @@ class StoredGraph(Rule):
             return
         store = carry.store
         promise = ledger.promise(carry)
-        if promise is None or store.statement is None:
+        if promise is None or store.statement is None or any(map(ledger.is_all, carries)):
             return
         if any(kept_for_good(ledger, c) for c in carries):
             # a cut would stop its parents from learning, and nothing says that this was meant

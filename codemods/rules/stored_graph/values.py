@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from codemods.graph.model.nodes import Node, Value
 from codemods.graph.model.trace import Storing, Trace
-from codemods.graph.model.values import Tensor
+from codemods.graph.model.values import Tensor, nodes_of, options_of
 from codemods.proofs.carried import Carry, Ledger
+from codemods.proofs.reach import through_phi
 from codemods.source.walking import walk
 
 
@@ -36,19 +37,24 @@ def stored_expression(ledger: Ledger, carry: Carry) -> ast.expr | None:
 
 
 def _part_of(carry: Carry, storing: Storing) -> ast.expr | None:
-    """The one part of a tuple, list or dict, written out where it is stored, that is carried: ``(x, out)``."""
-    parts = [part for part, value in storing.parts if isinstance(value, Tensor) and value.node is carry.old]
+    """The one part that is carried of a tuple, list or dict, where that is written out or made element by element."""
+    carried = set(through_phi(carry.old))
+    parts = [p for p, v in storing.parts if _has_detach(v) and carried <= set(through_phi(*nodes_of(v)))]
     written_out = any(part is each for part in parts[:1] for each in _elements(storing.value_expr))
     return parts[0] if len(parts) == 1 and written_out else None
 
 
 def _elements(display: ast.expr) -> Iterator[ast.expr]:
-    """The elements of a tuple, list or dict that is written out, and of those in it."""
+    """The elements of a tuple, list or dict that is written out, or made turn by turn, and of those in it."""
     inner: list[ast.expr] = []
     if isinstance(display, (ast.Tuple, ast.List)):
         inner = display.elts
     elif isinstance(display, ast.Dict):
         inner = display.values
+    elif isinstance(display, ast.ListComp):
+        inner = [display.elt]
+    elif isinstance(display, ast.DictComp):
+        inner = [display.value]
     for each in inner:
         yield each
         yield from _elements(each)
@@ -61,7 +67,7 @@ def always_tensors(trace: Trace, statement: ast.stmt) -> bool:
 
 
 def _has_detach(value: Value) -> bool:
-    return isinstance(value, Tensor) or value.node is not None
+    return all(isinstance(one, Tensor) or one.node is not None for one in options_of(value))
 
 
 def _is_tensor(ledger: Ledger, carry: Carry, value: ast.expr) -> bool:
