@@ -26,7 +26,13 @@ class UnknownRule(UserError, ValueError):
 
 def rule_names() -> tuple[str, ...]:
     """Return the names of all rules in alphabetical order, without importing any of them."""
-    modules = (module.name for module in pkgutil.iter_modules(__path__))
+    return _names_in(*__path__)
+
+
+@functools.cache
+def _names_in(*folders: str) -> tuple[str, ...]:
+    # asked for each rule and option: the folder is listed once
+    modules = (module.name for module in pkgutil.iter_modules(folders))
     return tuple(sorted(name.replace("_", "-") for name in modules if name != "base" and not name.startswith("_")))
 
 
