@@ -27,7 +27,7 @@ from codemods.graph.model.values import (
     Tuple,
     Unknown,
 )
-from codemods.graph.python.growing import Growing
+from codemods.graph.python.operators import Operators
 from codemods.graph.run.contents import ITEMS, REST
 from codemods.source.walking import walk
 
@@ -39,7 +39,7 @@ _EXTENDED = ("ModuleList", "ParameterList", "Sequential")
 _Statement = TypeVar("_Statement", ast.Assign, ast.AugAssign)
 
 
-class Assignments(Growing):
+class Assignments(Operators):
     """The part of the engine that assigns."""
 
     # statements
@@ -50,9 +50,9 @@ class Assignments(Growing):
     def _bind(self, s: ast.Assign) -> None:
         value = self.evaluate(s.value)
         for target in s.targets:
-            self.note_sum(target, s.value, value)
+            self.growing.note_sum(target, s.value, value)
             self.assign(target, value, s.value)
-            self.note_growth(target, s.value, value)
+            self.growing.note_growth(target, s.value, value)
 
     def _do_AnnAssign(self, s: ast.AnnAssign) -> None:
         if s.value is not None:
@@ -126,14 +126,14 @@ class Assignments(Growing):
                     old,
                     added,
                     value,
-                    self.carrier(s.target),
+                    self.growing.carrier(s.target),
                     run.s.grad,
                     tuple(self.torch.parts_of(s.value)),
                 )
             )
         self.assign(s.target, value, None)
         if name == "Add" and isinstance(old, Tuple) and isinstance(value, Tuple):
-            self.torch.note_grown(value, self.parts_of_container(s.value))
+            self.torch.note_grown(value, self.growing.parts_of_container(s.value))
 
     def _do_Delete(self, s: ast.Delete) -> None:
         run = self.run

@@ -17,10 +17,6 @@ _SPECIAL = frozenset({"__getitem__", "__setitem__", "__iter__", "__reversed__"})
 class Containers(Filling):
     """The part of the engine that calls methods of containers."""
 
-    def note_rebound(self, target: ast.expr, expression: ast.expr, value: Value) -> None:
-        """Record that a function call puts a larger value in the place of the old one."""
-        raise NotImplementedError
-
     def container_method(self, container: Value, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of a list, deque, set, tuple or dict, or of a namespace."""
         if name in _SPECIAL:

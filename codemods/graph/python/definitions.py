@@ -17,6 +17,7 @@ from codemods.graph.model.values import Class, Const, Function, GradMode, Instan
 from codemods.graph.model.walks import keeps
 from codemods.graph.python.assignments import Assignments
 from codemods.graph.python.enumerations import set_members
+from codemods.graph.python.old_forms import note_old_base
 from codemods.source.walking import walk
 from codemods.terms.words import words
 
@@ -148,7 +149,7 @@ class Definitions(Assignments):
         named = [b for b in s.bases if not isinstance(b, ast.Starred)]
         bases = tuple(map(self.evaluate, named))
         for expression, value in zip(named, bases, strict=True):
-            self.note_old_base(expression, value)
+            note_old_base(self.run, expression, value)
         info = ClassInfo(s.name, s, run.frame.file, bases, oid=run.new_oid())
         info.family = _family(s, bases)
         behind = next((self.evaluate(k.value) for k in s.keywords if k.arg == "metaclass"), None)

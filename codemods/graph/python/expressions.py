@@ -30,6 +30,7 @@ from codemods.graph.model.values import (
     written_plainly,
 )
 from codemods.graph.python.comprehensions import Comprehensions
+from codemods.graph.python.old_forms import note_first_element, note_old_call
 from codemods.graph.run.contents import ITEMS, REST, RETURNED
 from codemods.graph.run.core import BudgetEnded
 from codemods.source.walking import children
@@ -89,9 +90,9 @@ class Expressions(Comprehensions):
 
     def _eval_NamedExpr(self, e: ast.NamedExpr) -> Value:
         value = self.evaluate(e.value)
-        self.note_sum(e.target, e.value, value)
+        self.growing.note_sum(e.target, e.value, value)
         self.assign(e.target, value, e.value)
-        self.note_growth(e.target, e.value, value)
+        self.growing.note_growth(e.target, e.value, value)
         return value
 
     def _eval_Await(self, e: ast.Await) -> Value:
@@ -202,7 +203,7 @@ class Expressions(Comprehensions):
             run.wants_tensor(container, "[]", e)
         key = self.evaluate(e.slice)
         if isinstance(e.slice, ast.Constant) and type(e.slice.value) is int and e.slice.value == 0:
-            self.note_first_element(e)
+            note_first_element(self.run, e)
         if isinstance(e.slice, ast.Slice):
             if isinstance(container, Tuple) and e.slice.step is None:
                 low = e.slice.lower.value if isinstance(e.slice.lower, ast.Constant) else None
@@ -252,7 +253,7 @@ class Expressions(Comprehensions):
                 self.run.wants_tensor(receiver, function.attr, function)
                 receiver = self.run.only_tensors(receiver, function.attr)
             args = self._arguments(e)
-            self.note_old_call(e, receiver, function.attr)
+            note_old_call(self.run, e, receiver, function.attr)
             self._note_callee(e, self._callee(receiver, function.attr))
             given, entered = self._given(args), len(self.run.trace.frames)
             result = self.call_method(receiver, function.attr, args, e)
@@ -261,7 +262,7 @@ class Expressions(Comprehensions):
             return result
         target = self.evaluate(function)
         args = self._arguments(e)
-        self.note_old_call(e, target, "")
+        note_old_call(self.run, e, target, "")
         self._note_callee(e, self._callee(target, ""))
         given, entered = self._given(args), len(self.run.trace.frames)
         result = self.call_value(target, args, e)

@@ -23,14 +23,6 @@ from codemods.graph.run.contents import KEYS, REST
 class Filling(Items):
     """The part of the engine that fills containers."""
 
-    def note_updated(self, call: ast.AST) -> None:
-        """Record which sums ``sums.update(...)`` lets grow."""
-        raise NotImplementedError
-
-    def note_counted(self, call: ast.AST, key: Value, old: Value, added: Value, new: Value) -> None:
-        """Note a sum that a call of ``Counter.update`` makes under a name."""
-        raise NotImplementedError
-
     def ordered_by(self, args: Arguments, values: list[Value], at: ast.AST) -> None:
         """The key function of ``sort``, ``sorted``, ``min`` and ``max`` gets each of the values."""
         key = args.keywords.get("key")

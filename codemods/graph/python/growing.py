@@ -11,7 +11,7 @@ from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.trace import Accumulation
 from codemods.graph.model.values import Const, Join, Mapping, Plain, Sequence, Tensor, Tuple
-from codemods.graph.python.operators import Operators
+from codemods.graph.torch.model import Torch
 from codemods.source.walking import walk
 
 _PLACES = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
@@ -30,8 +30,12 @@ _REMADE = frozenset(
 """Functions that hand on what their arguments hold."""
 
 
-class Growing(Operators):
-    """The part of the engine that tells growing values from those that are only assigned."""
+class Growing:
+    """Tells growing values from those that are only assigned, and notes them in the trace."""
+
+    def __init__(self, torch: Torch) -> None:
+        self.run = torch.run
+        self.torch = torch
 
     def note_sum(
         self, target: ast.expr, expression: ast.expr, value: Value, also: Iterable[str] = (), *, alone: bool = True
@@ -261,11 +265,11 @@ class Growing(Operators):
                 return Carrier(CarrierKind.GLOBAL, frame.module_globals, target.id)
             return Carrier(CarrierKind.LOCAL, frame.fid, target.id)
         if isinstance(target, ast.Attribute):
-            owner = self.evaluate(target.value)
+            owner = self.run.interpreter.evaluate(target.value)
             oid = getattr(owner, "oid", 0)
             return Carrier(CarrierKind.ATTRIBUTE, oid, target.attr)
         if isinstance(target, ast.Subscript):
-            owner = self.evaluate(target.value)
+            owner = self.run.interpreter.evaluate(target.value)
             return Carrier(CarrierKind.ELEMENT, getattr(owner, "oid", 0), "")
         return None
 

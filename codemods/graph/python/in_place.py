@@ -31,7 +31,7 @@ class InPlace(Definitions):
         if not name.endswith("_") or name.startswith("_"):
             return
         self._altered(name, receiver, args, function)
-        self.note_added(function, receiver, args.call, result)
+        self.growing.note_added(function, receiver, args.call, result)
         if name in ("requires_grad_",) and run.nodes_of(receiver):
             return
         if name == "requires_grad_" and isinstance(receiver, (Tensor, Unknown)) and isinstance(result, Tensor):

@@ -33,7 +33,7 @@ from codemods.graph.model.values import (
     Unknown,
     formatted,
 )
-from codemods.graph.python.old_forms import OldForms
+from codemods.graph.python.calls import Calls
 from codemods.graph.python.plain_values import begin_of, end_of, is_text, of_plain
 from codemods.graph.run.contents import REST
 from codemods.source.walking import walk
@@ -93,7 +93,7 @@ MAX_LEVELS = 6
 """How often a number that goes down from call to call is followed."""
 
 
-class Operators(OldForms):
+class Operators(Calls):
     """The part of the engine that evaluates operators."""
 
     # arithmetic

@@ -67,7 +67,7 @@ class Statements(Loops):
         if self.raises_here:
             return
         if s.value is not None:
-            self.note_returned(s.value, value)
+            self.growing.note_returned(s.value, value)
         self.returns.append((self.run.s, value))
         self.run.dead = True
 

@@ -13,6 +13,10 @@ from codemods.graph.model.values import Namespace
 class Interpreter(Protocol):
     """The door upwards: hooks, callbacks and attributes of the user's classes are run by the interpreter."""
 
+    def evaluate(self, expression: ast.expr) -> Value:
+        """Evaluate an expression."""
+        ...
+
     def call_value(self, function: Value, args: Arguments, at: ast.AST) -> Value:
         """Call any value."""
         ...

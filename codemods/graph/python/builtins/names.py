@@ -50,7 +50,7 @@ def _setattr(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Val
         place: ast.expr = ast.Call(ast.Name("getattr", ast.Load()), at.args[:2], [])
         if isinstance(attribute, Const) and isinstance(attribute.value, str):
             place = ast.Attribute(at.args[0], attribute.value, ast.Load())
-        engine.note_rebound(place, at.args[2], value)
+        engine.growing.note_rebound(place, at.args[2], value)
     return NONE
 
 

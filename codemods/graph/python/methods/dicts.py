@@ -54,7 +54,7 @@ def _cell(given: list[Value]) -> tuple[str, object] | None:
 
 @OF_DICTS.of("update", "__ior__")
 def _update(engine: Filling, container: Mapping, name: str, args: Arguments, at: ast.AST) -> Value:
-    engine.note_updated(at)
+    engine.growing.note_updated(at)
     if engine.run.s.get((container.oid, COUNTS)) is not None and name == "update":
         _count(engine, container, args, at)
         return NONE
@@ -84,7 +84,7 @@ def _count(engine: Filling, container: Mapping, args: Arguments, at: ast.AST) ->
         if isinstance(value, Value):
             made = engine.binary("Add", old, value, at)
             engine.torch.put_item(container, key, made)
-            engine.note_counted(at, key, old, value, made)
+            engine.growing.note_counted(at, key, old, value, made)
 
 
 @OF_DICTS.of("popitem")
