@@ -16,16 +16,8 @@ from codemods.graph.model.nodes import Carrier, Node, Place, Walk
 from codemods.graph.model.opacity import opaque
 from codemods.graph.model.trace import Reading, Trace
 from codemods.graph.model.values import Tensor
-from codemods.proofs.reach import (
-    SurePaths,
-    gradient_read,
-    origins,
-    reach,
-    saves_parameter,
-    spread,
-    told_apart,
-    weighted,
-)
+from codemods.proofs.reach import SurePaths, gradient_read, origins, reach, spread, told_apart, weighted
+from codemods.proofs.saving import saves_parameter
 from codemods.proofs.turns import crossed, in_some_turns, named, of_a_changing_condition
 from codemods.source import walking
 from codemods.terms.findings import Promise

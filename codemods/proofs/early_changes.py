@@ -16,7 +16,8 @@ from codemods.graph.model.trace import Mark, Step, Trace
 from codemods.proofs.blocks import Turns, common_suite, common_turns, meeting, suites_around
 from codemods.proofs.marks import clearings, writes_parameters
 from codemods.proofs.paired_flags import Late
-from codemods.proofs.reach import reaches_one_of, reads_value
+from codemods.proofs.reach import reaches_one_of
+from codemods.proofs.saving import reads_value
 
 
 @dataclass(eq=False)

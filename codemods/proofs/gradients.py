@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from typing import NamedTuple
 
 from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Frame, Node, Place, Value, Walk, all_descendants
@@ -272,10 +273,20 @@ MAY_WALK = (Way.ESCAPED, Way.STORED, Way.CALL)
 """How a graph gets to where a backward may go through it that nobody sees."""
 
 
-def idle_steps(trace: Trace) -> Iterator[tuple[Step, int]]:
-    """Each step that finds no gradient of a parameter that it owns, with the moment from which on it found none: that
-    of the last step of one of them, or the beginning. Steps of unseen parameters are no such, nor are those before
-    which gradients are assigned."""
+class IdleStep(NamedTuple):
+    """A step that finds no gradient of a parameter that it owns, and the moment from which on it found none: that of
+    the last step of one of them, or the beginning."""
+
+    step: Step
+    since: int
+
+    def meant(self, until: int) -> list[Node]:
+        """What was computed of its parameters since then, up to a moment."""
+        return [n for n in all_descendants(self.step.leaves or ()) if self.since < n.birth < until]
+
+
+def idle_steps(trace: Trace) -> Iterator[IdleStep]:
+    """Each idle step. Steps of unseen parameters are no such, nor are those before which gradients are assigned."""
     given: dict[Node, list[int]] = defaultdict(list)
     for walk in trace.walks:
         for node in walk.seen:
@@ -288,14 +299,14 @@ def idle_steps(trace: Trace) -> Iterator[tuple[Step, int]]:
         since = max((last.get(leaf, 0) for leaf in leaves), default=0)
         walked = any(bisect_left(given[leaf], clock) > bisect_right(given[leaf], since) for leaf in leaves)
         if leaves and not walked and not any(since < m.place.clock < clock for m in by_hand):
-            yield step, since
+            yield IdleStep(step, since)
         last.update(dict.fromkeys(leaves, clock))
 
 
 def meant_for_idle_steps(trace: Trace) -> Iterator[Node]:
     """What was computed of the parameters of an idle step since the one before it; nothing where code that cannot be
     seen got some of it, and may have gone back through it."""
-    for step, since in idle_steps(trace):
-        made = [n for n in all_descendants(step.leaves or ()) if since < n.birth < step.place.clock]
+    for idle in idle_steps(trace):
+        made = idle.meant(idle.step.place.clock)
         if not leaves_sight(made, MAY_WALK):
             yield from made

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
 
-from codemods.graph.model.facts.layers import MODULES_WITH_PARAMETERS
-from codemods.graph.model.facts.libraries import KEEPING_NOTHING, MODEL_LIBRARIES
+from codemods.graph.model.facts.libraries import KEEPING_NOTHING
 from codemods.graph.model.facts.memory import TURNED
 from codemods.graph.model.facts.operations import FOLDING
-from codemods.graph.model.facts.saved import (
-    SAVES_BOTH,
-    SAVES_INPUT,
-    SAVES_OTHER,
-    SAVES_OUTPUT,
-    SAVES_SELF,
-    WEIGHT_FOR_INPUT,
-    WEIGHT_WITHIN,
-)
 from codemods.graph.model.kinds import NodeKind, UseKind
 from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.opacity import opaque
 from codemods.graph.model.state import FROZEN
-from codemods.source import walking
 
 _MASK = 64
 """Nodes that are looked at in one walk; the newest ones are enough to prove what two walks share."""
@@ -101,31 +89,6 @@ def _common(masks: Iterable[int]) -> int:
     for mask in masks:
         result &= mask
     return max(result, 0)
-
-
-def reads_value(node: Node, leaf: Node) -> bool:
-    """Whether the backward of an operation surely reads the value that a parameter had."""
-    if not node.certain or not leaf.certain:
-        return False
-    attached = any(p.certain and p is not leaf and (not p.leaf or p.label == "input") for p in node.parents)
-    if node.kind is NodeKind.MODULE:
-        if node.label in WEIGHT_WITHIN:
-            return True
-        if node.label in WEIGHT_FOR_INPUT:
-            return attached
-        if node.label in MODULES_WITH_PARAMETERS or leaf.label in ("Embedding", "EmbeddingBag"):
-            return False
-        # a class that cannot be seen, or a forward that was remembered: what comes in goes through its weights
-        return attached or leaf.label.startswith(tuple(MODEL_LIBRARIES))
-    if node.kind is NodeKind.OP:
-        other = attached or any(p.leaf and p is not leaf for p in node.parents)
-        return (node.label in SAVES_OTHER and other) or node.label in SAVES_SELF
-    return False
-
-
-def reads_one_of(node: Node, leaves: Container[Node]) -> bool:
-    """The same of one of several parameters."""
-    return any(p.leaf and p in leaves and reads_value(node, p) for p in node.parents)
 
 
 def folds(node: Node) -> bool:
@@ -207,48 +170,6 @@ def _parameter(node: Node) -> bool:
     while not node.leaf and node.kind is NodeKind.OP and len(node.parents) == 1 and not node.saves:
         node = node.parents[0]
     return node.leaf
-
-
-def saves_parameter(node: Node) -> bool:
-    """Whether it keeps a parameter for its backward: only then does a changed parameter raise."""
-    if not node.saves or not any(p.leaf for p in node.parents):
-        return False
-    if any(not p.leaf for p in node.parents):
-        return True
-    # from the second time step on the state needs the weights; over one step only the fused LSTM keeps them
-    # (ran on torch 2.13)
-    return node.label == "LSTM" or (node.label in ("GRU", "RNN") and not _one_step(node.place.node))
-
-
-def _one_step(forward: ast.AST) -> bool:
-    """Whether a layer may be given a sequence of one time step: its input was given a dimension of length one."""
-    if not isinstance(forward, ast.Call) or not forward.args:
-        return False
-    given = forward.args[0]
-    if isinstance(given, ast.Subscript):
-        return any(isinstance(n, ast.Constant) and n.value is None for n in walking.walk(given.slice))
-    if not isinstance(given, ast.Call) or not isinstance(given.func, ast.Attribute):
-        return False
-    shaping = given.func.attr in ("view", "reshape", "expand")
-    return given.func.attr == "unsqueeze" or (
-        shaping and any(isinstance(n, ast.Constant) and n.value == 1 for n in given.args)
-    )
-
-
-def savers(original: Node) -> Iterator[Node]:
-    """The nodes that keep the very memory of a tensor for their backward."""
-    if original.kind is not NodeKind.LEAF and _label(original) in SAVES_OUTPUT:
-        yield original
-    for child in original.children:
-        label = _label(child)
-        if (label in SAVES_INPUT and child.parents[0] is original) or (
-            label in SAVES_BOTH and child.kind is NodeKind.OP and len(child.parents) == 2
-        ):
-            yield child
-
-
-def _label(node: Node) -> str:
-    return node.label if node.kind in (NodeKind.OP, NodeKind.MODULE) else ""
 
 
 def told_apart(node: Node) -> bool:

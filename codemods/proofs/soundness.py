@@ -20,7 +20,8 @@ from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.trace import Alteration, Trace
 from codemods.graph.model.values import Tensor
 from codemods.proofs.early_changes import changed_before, changes_of
-from codemods.proofs.reach import reached_surely, savers
+from codemods.proofs.reach import reached_surely
+from codemods.proofs.saving import savers
 from codemods.source.line_map import LineMap
 from codemods.terms.findings import Finding, Promise, as_advice
 

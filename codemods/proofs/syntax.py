@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.facts.python import SUPPRESSING
 from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.trace import Trace
 from codemods.source.walking import walk
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -39,6 +40,13 @@ def bare_method(node: ast.AST | None) -> str:
 def scope(file: ParsedFile, node: ast.AST) -> ast.AST:
     """The function in which a node stands, or the whole file."""
     return file.enclosing(node, *FUNCTIONS) or file.tree
+
+
+def everywhere(trace: Trace) -> Iterator[tuple[ParsedFile, ast.AST]]:
+    """All nodes of the files that ran, each with its file."""
+    for file in {frame.file.path: frame.file for frame in trace.frames}.values():
+        for node in walk(file.tree):
+            yield file, node
 
 
 def ends_errors(node: ast.AST) -> bool:

@@ -8,13 +8,12 @@ from typing import Any
 
 from codemods.graph.model.nodes import Place
 from codemods.graph.model.program import ParsedFile
-from codemods.graph.model.trace import Storing, Trace
+from codemods.graph.model.trace import Storing
 from codemods.graph.model.values import Tensor
 from codemods.proofs.observations import Decision, Observation, Shows, sites
 from codemods.proofs.paired_flags import Late, mended
 from codemods.proofs.syntax import FUNCTIONS
 from codemods.rules.base import Rule
-from codemods.source.walking import walk
 from codemods.terms.edits import Edit, WrapExpression
 from codemods.terms.findings import Finding, Promise
 
@@ -91,13 +90,6 @@ def written(file: ParsedFile, node: ast.expr) -> str:
     """An expression as its file writes it, in one line."""
     text = ast.get_source_segment(file.text, node) or ""
     return ast.unparse(node) if "\n" in text or not text else text
-
-
-def everywhere(trace: Trace) -> Iterator[tuple[ParsedFile, ast.AST]]:
-    """All nodes of the files that ran, each with its file."""
-    for file in {frame.file.path: frame.file for frame in trace.frames}.values():
-        for node in walk(file.tree):
-            yield file, node
 
 
 def under(file: ParsedFile, node: ast.AST, *kinds: type[ast.AST]) -> bool:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from codemods.graph.model.nodes import Place, Walk
+from codemods.graph.model.nodes import Place
 from codemods.graph.model.trace import Storing, Trace
 from codemods.graph.model.values import Sequence, Tensor
 from codemods.proofs.carried import Ledger
+from codemods.proofs.containers import emptied, filled, piles
 from codemods.proofs.observations import Observation
-from codemods.proofs.reach import surely_attached
-from codemods.proofs.syntax import LOOPS, bare_method, method
-from codemods.proofs.turns import crossed, limited, named
+from codemods.proofs.syntax import bare_method, everywhere, method
+from codemods.proofs.turns import limited, named
 from codemods.proofs.unseen import leaves_sight
-from codemods.rules._sites import SiteRule, detached, everywhere
+from codemods.rules._sites import SiteRule, detached
 from codemods.rules.stored_graph.rule import StoredGraph
-from codemods.rules.stored_graph.uses import ADDING, training_walk
 from codemods.source.walking import walk
 from codemods.terms.findings import Promise
 from codemods.terms.spans import Span
@@ -66,8 +65,8 @@ class HookKeepsGraph(SiteRule):
             file, node = place.frame.file, place.statement or place.node
             if (file.path, file.span(node)) in mended:
                 continue
-            found = next(_piles(ledger, storings), None)
-            if found is None or any(_used(ledger, s) or _emptied(trace, s) for s in storings) or _ends(trace, place):
+            found = next(piles(ledger, storings), None)
+            if found is None or any(_used(ledger, s) or emptied(trace, s) for s in storings) or _ends(trace, place):
                 yield self.fine(file, node)
                 continue
             old, ending = found
@@ -82,47 +81,9 @@ class HookKeepsGraph(SiteRule):
             )  # fmt: skip
 
 
-def _piles(ledger: Ledger, storings: list[Storing]) -> Iterator[tuple[Storing, Walk]]:
-    """What a step has put into a list in which a later one finds it, with the backward of its step."""
-    for i, old in enumerate(storings):
-        if old.method not in ADDING or old.grad is not True:
-            continue
-        for later in storings[i + 1 :]:
-            loop = crossed(old.place, later.place)
-            if not isinstance(loop, LOOPS):
-                continue
-            for node in set(old.nodes) & set(later.held):
-                ending = training_walk(ledger, node, loop) if surely_attached(node) else None
-                if ending is not None and not any(w.place.clock > later.place.clock for w in node.walks):
-                    yield old, ending
-
-
-def _emptied(trace: Trace, storing: Storing) -> bool:
-    """Whether a list has a limit, is emptied at some time, or was made while training went on already."""
-    container = storing.container
-    assert isinstance(container, Sequence)
-    if container.bounded or any(oid == container.oid for oid, _ in trace.emptied):
-        return True
-    name = named(_container(storing.place))
-    return storing.born > trace.walks[0].place.clock or any(
-        isinstance(node, ast.Subscript)
-        and (isinstance(node.ctx, ast.Del) or (isinstance(node.ctx, ast.Store) and isinstance(node.slice, ast.Slice)))
-        and named(node.value) == name
-        for _, node in everywhere(trace)
-    )
-
-
-def _container(place: Place) -> ast.AST:
-    """What a place puts something into."""
-    node = place.node
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return node.func.value
-    return node.target if isinstance(node, ast.AugAssign) else node
-
-
 def _ends(trace: Trace, place: Place) -> bool:
     """Whether a hook stops keeping what it gets: it is taken away by its handle, or has a limit of its own."""
-    if limited(place, ast.unparse(_container(place))):
+    if limited(place, ast.unparse(filled(place))):
         return True
     nodes = list(everywhere(trace))
     removed = any(bare_method(node) == "remove" for _, node in nodes)

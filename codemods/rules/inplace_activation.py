@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from codemods.graph.model.facts.layers import MODULES_WITH_PARAMETERS
-from codemods.graph.model.kinds import WRITTEN, Marked, NodeKind, WalkKind
+from codemods.graph.model.kinds import WRITTEN, Marked, WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk
-from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Alteration, Trace
 from codemods.graph.model.values import Tensor
 from codemods.proofs.observations import Observation
-from codemods.proofs.reach import maybe_frozen, reached_surely, savers, spread
+from codemods.proofs.reach import maybe_frozen, reached_surely
+from codemods.proofs.saving import memory, waiting
 from codemods.proofs.syntax import called
 from codemods.proofs.turns import in_one_turn
 from codemods.rules._sites import SiteRule
-from codemods.terms.words import words
-
-_VIEWS = words("view squeeze unsqueeze transpose permute t narrow select unfold diagonal movedim swapaxes mT T")
-"""Operations that give a view, whatever they are given (docs: Tensor Views)."""
 
 _OTHER_TERMS = (Marked.SAVED_TENSORS_HOOKS, Marked.RECOMPUTED)
 _MUTABLE = ("torch.autograd.graph.allow_mutation_on_saved_tensors", "torch.jit.")
@@ -105,60 +101,13 @@ def _damage(change: Alteration) -> tuple[Node, Walk] | None:
     value, at = change.value, change.place.clock
     if not isinstance(value, Tensor) or value.node is None or value.node.leaf or not value.node.certain:
         return None
-    for original in _memory(value.node, at):
-        for node in savers(original):
-            if (
-                node.birth > at
-                or not node.certain
-                or node.place.node is change.place.node
-                or not _saves(node, original)
-            ):
-                continue
-            if any(walk.place.clock <= at for walk in node.walks):
-                continue
-            for walk in node.walks:
-                if _raises(walk, node, change):
+    for original in memory(value.node, at):
+        for node in waiting(original, at):
+            if node.place.node is not change.place.node and _saves(node, original):
+                walk = next((walk for walk in node.walks if _raises(walk, node, change)), None)
+                if walk is not None:
                     return node, walk
     return None
-
-
-def _memory(node: Node, at: int) -> Iterator[Node]:
-    """A tensor and its views up to a moment: a change of one is a change of all."""
-
-    def views(one: Node) -> Iterator[Node]:
-        for child in one.children:
-            view = child.label in _VIEWS or (child.label == "getitem" and _basic(child))
-            if view and child.kind is NodeKind.OP and child.birth <= at and child.parents[0] is one:
-                yield child
-
-    return spread([node], views)
-
-
-def _basic(element: Node) -> bool:
-    """Whether an index makes a view and no copy: numbers and slices (docs: Tensor Views)."""
-    at = element.place.node
-    if not isinstance(at, ast.Subscript):
-        return False
-    parts = at.slice.elts if isinstance(at.slice, ast.Tuple) else [at.slice]
-    return all(isinstance(part, ast.Slice) or _number(element.place.frame.file, part) for part in parts)
-
-
-def _number(file: ParsedFile, index: ast.expr) -> bool:
-    """Whether an index is a number, ``...`` or None, as written or as ``range`` counts it."""
-    if isinstance(index, ast.Constant):
-        return not isinstance(index.value, bool)
-    if isinstance(index, ast.UnaryOp):
-        return _number(file, index.operand)
-    if isinstance(index, ast.BinOp):
-        return _number(file, index.left) and _number(file, index.right)
-    if not isinstance(index, ast.Name):
-        return False
-    outer = file.parent(index)
-    while outer is not None:
-        if isinstance(outer, ast.For) and isinstance(outer.target, ast.Name) and outer.target.id == index.id:
-            return isinstance(outer.iter, ast.Call) and ast.unparse(outer.iter.func) == "range"
-        outer = file.parent(outer)
-    return False
 
 
 def _saves(node: Node, original: Node) -> bool:

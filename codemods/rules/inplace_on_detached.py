@@ -10,7 +10,7 @@ from codemods.graph.model.nodes import Alias, Node, Walk
 from codemods.graph.model.trace import Alteration, Trace
 from codemods.graph.model.values import Tensor
 from codemods.proofs.observations import Observation
-from codemods.proofs.reach import savers
+from codemods.proofs.saving import waiting
 from codemods.proofs.turns import in_one_turn
 from codemods.rules._sites import SiteRule
 from codemods.terms.edits import Edit, KeepPart, WrapExpression
@@ -86,10 +86,8 @@ def _damage(alias: Alias, change: Alteration) -> tuple[Node, Walk] | None:
     known = original.certain and original.kind in (NodeKind.OP, NodeKind.MODULE, NodeKind.LEAF)
     if not known or _read_after(original, at):
         return None
-    for node in savers(original):
-        if node.birth > at or not node.certain or any(walk.place.clock <= at for walk in node.walks):
-            continue
-        walk = next((w for w in node.walks if w.place.clock > at), None)
+    for node in waiting(original, at):
+        walk = next(iter(node.walks), None)
         if walk is not None and in_one_turn(change.place, walk.place):
             return node, walk
     return None

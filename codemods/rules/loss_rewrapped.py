@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterable
 
 from codemods.graph.model.kinds import Marked, NodeKind, WalkKind
-from codemods.graph.model.nodes import Node, Walk, all_descendants
+from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.trace import Step, Trace
-from codemods.proofs.gradients import MAY_WALK, idle_steps
+from codemods.proofs.gradients import MAY_WALK, IdleStep, idle_steps
 from codemods.proofs.marks import concerns
 from codemods.proofs.observations import Observation
 from codemods.proofs.syntax import bindings, scope
@@ -106,14 +106,15 @@ def _vain_walk(trace: Trace, leaf: Node) -> Walk | None:
     return None if elsewhere or looked_at or trained or hidden else walk
 
 
-def _missing(idle: list[tuple[Step, int]], leaf: Node, walk: Walk) -> tuple[Step | None, Node | None]:
+def _missing(idle: list[IdleStep], leaf: Node, walk: Walk) -> tuple[Step | None, Node | None]:
     """The idle step behind the backward, in its turn, and the last graph of its parameters that was lost before it."""
-    for step, since in idle:
-        if not since < leaf.birth < walk.place.clock < step.place.clock or crossed(walk.place, step.place) is not None:
+    for one in idle:
+        at = one.step.place
+        if not one.since < leaf.birth < walk.place.clock < at.clock or crossed(walk.place, at) is not None:
             continue
-        lost = [n for n in all_descendants(step.leaves or ()) if since < n.birth < leaf.birth and n.certain]
+        lost = [node for node in one.meant(leaf.birth) if node.certain]
         if lost and not leaves_sight(lost, MAY_WALK):
-            return step, max(lost, key=lambda node: node.birth)
+            return one.step, max(lost, key=lambda node: node.birth)
     return None, None
 
 

@@ -25,7 +25,8 @@ from codemods.proofs.early_changes import late, stepped
 from codemods.proofs.marks import backward_runs_code, changes_gradients, clearings, clears, sees_each_backward
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
 from codemods.proofs.paired_flags import advised, mended, paired, superfluous, weakest
-from codemods.proofs.reach import reached_surely, reads_one_of
+from codemods.proofs.reach import reached_surely
+from codemods.proofs.saving import reads_one_of
 from codemods.rules.base import Rule
 from codemods.terms.edits import Edit, MoveStatement, RemoveStatement
 from codemods.terms.findings import Finding, Promise, TrailStep

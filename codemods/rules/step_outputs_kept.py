@@ -10,6 +10,7 @@ from codemods.graph.model.nodes import Frame, Place
 from codemods.graph.model.program import ClassInfo, receiver_name
 from codemods.graph.model.trace import Storing, Trace
 from codemods.graph.model.values import Function, Sequence, Tensor
+from codemods.proofs.containers import filled
 from codemods.proofs.observations import Observation
 from codemods.proofs.reach import surely_attached
 from codemods.proofs.syntax import bindings, is_own, own_nodes
@@ -123,8 +124,7 @@ def _collected(storing: Storing) -> str:
     """The attribute of the module whose list gets something, empty if it is none."""
     if storing.method not in ("append", "appendleft", "extend") or not isinstance(storing.container, Sequence):
         return ""
-    call = storing.place.node
-    inner = call.func.value if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
+    inner = filled(storing.place) if isinstance(storing.place.node, ast.Call) else None
     while isinstance(inner, ast.Subscript):
         inner = inner.value
     own = receiver_name(storing.place.frame.definition)

@@ -14,7 +14,8 @@ from codemods.proofs.blocks import altered, bound, parting, read, stepped_betwee
 from codemods.proofs.early_changes import late, stepped
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
 from codemods.proofs.paired_flags import advised, mended, paired, superfluous, weakest
-from codemods.proofs.reach import reached_by_both, reached_surely, reads_one_of
+from codemods.proofs.reach import reached_by_both, reached_surely
+from codemods.proofs.saving import reads_one_of
 from codemods.proofs.syntax import free_name, scope
 from codemods.rules.base import Rule
 from codemods.source import walking

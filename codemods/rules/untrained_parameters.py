@@ -14,9 +14,9 @@ from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Instance
 from codemods.proofs.blocks import suites_around
 from codemods.proofs.observations import Observation
-from codemods.proofs.syntax import DEFINITIONS, is_own, method, true
+from codemods.proofs.syntax import DEFINITIONS, everywhere, is_own, method, true
 from codemods.proofs.turns import loops_around
-from codemods.rules._sites import SiteRule, everywhere, written
+from codemods.rules._sites import SiteRule, written
 from codemods.source.gates import form
 from codemods.source.walking import walk
 from codemods.terms.edits import Edit, KeepPart, ReplaceExpression, WrapExpression

@@ -16,9 +16,9 @@ from codemods.proofs.bindings import bound_around, bound_at
 from codemods.proofs.blocks import suites_around
 from codemods.proofs.observations import Observation, Shows
 from codemods.proofs.paths import comes_after, comes_before
-from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, LOOPS, method, own_nodes, scope
+from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, LOOPS, everywhere, method, own_nodes, scope
 from codemods.proofs.turns import in_some_turns, loops_around
-from codemods.rules._sites import SiteRule, everywhere, under
+from codemods.rules._sites import SiteRule, under
 from codemods.rules.best_state_not_copied.states import (
     MOVING,
     Taken,

@@ -12,6 +12,7 @@ from codemods.graph.model.values import Sequence, Tensor, nodes_of
 from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.carried_perhaps import stored_at_times
 from codemods.proofs.carried_told import by_statement, too_late, trail
+from codemods.proofs.containers import ADDING, harmless, in_container, training_walk, turn_walks, unwalked
 from codemods.proofs.detaching import cut_of, detaching, stands_behind, united
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, trail_of
 from codemods.proofs.paired_flags import flags, paired
@@ -20,18 +21,12 @@ from codemods.proofs.sums import Means
 from codemods.proofs.turns import crossed
 from codemods.rules.base import Rule
 from codemods.rules.stored_graph.uses import (
-    ADDING,
     appended_once,
     goes_on_in_its_step,
-    harmless,
-    in_container,
     is_handed_on,
     is_loss,
     kept_apart,
     kept_for_good,
-    training_walk,
-    turn_walks,
-    unwalked,
     used_through,
 )
 from codemods.rules.stored_graph.values import (

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from codemods.graph.model.kinds import NodeKind, UseKind, WalkKind
+from codemods.graph.model.kinds import NodeKind
 from codemods.graph.model.nodes import Node, Place, Walk
-from codemods.graph.model.trace import GROWN, Reading, Storing
 from codemods.graph.model.values import Sequence
 from codemods.proofs.carried import Carry, Ledger
+from codemods.proofs.containers import ADDING
 from codemods.proofs.reach import reach, spread, through_phi
 from codemods.proofs.turns import crossed, only_once
-from codemods.proofs.unseen import leaves_sight
 from codemods.source import walking
-
-ADDING = frozenset({"append", "appendleft", "add", "insert", GROWN})
-"""Methods by which a container gets one thing more."""
 
 
 def is_loss(ledger: Ledger, node: Node) -> bool:
@@ -40,62 +35,6 @@ def kept_apart(ledger: Ledger, carries: list[Carry]) -> bool:
     node = carries[0].store.node
     added = any(s.place.node is node and s.method in ADDING for s in ledger.trace.storings)
     return added and not any(ledger.grows(c) or used_through(ledger, c) for c in carries)
-
-
-def training_walk(ledger: Ledger, node: Node, loop: ast.AST) -> Walk | None:
-    """A backward in the turn that made the node, over the graph that it holds."""
-    mine = {n for n in reach([node]) if not n.leaf}
-    return next((walk for walk in turn_walks(ledger, node, loop) if not mine.isdisjoint(walk.seen)), None)
-
-
-def turn_walks(ledger: Ledger, node: Node, loop: ast.AST) -> Iterator[Walk]:
-    """The backwards in the turn of a loop that made a node."""
-    for walk in ledger.trace.walks:
-        same = not crossed(node.place, walk.place) and _same_turn(node.place, walk.place, loop)
-        if walk.kind is WalkKind.BACKWARD and same:
-            yield walk
-
-
-def _same_turn(one: Place, other: Place, loop: ast.AST) -> bool:
-    return any(a is loop for a, _ in one.turns()) and any(a is loop for a, _ in other.turns())
-
-
-def unwalked(node: Node) -> bool:
-    """Whether neither it nor what is computed from it is ever walked or leaves for code that cannot be seen."""
-    return not any(one.walks or leaves_sight([one]) or _graph_asked(one) for one in node.descendants())
-
-
-def harmless(ledger: Ledger, storing: Storing) -> bool:
-    """Whether nothing back-propagates through the stored value after its step, here or in code that cannot be seen."""
-    node = storing.value.node
-    if node is None:
-        return True
-    if any(leaves_sight([one]) or _graph_asked(one, storing.place.clock) for one in node.descendants()):
-        return False
-    # a later walk may come to it only through what its own step made of it
-    after = [r for r in ledger.readings_of.get(node, ()) if r.place.clock > storing.place.clock]
-    first = min((r.place.clock for r in after if in_container(storing, r)), default=None)
-    if first is None:
-        return True
-    return not any(walk.place.clock > first and node in walk.seen for walk in ledger.trace.walks)
-
-
-def in_container(storing: Storing, reading: Reading) -> bool:
-    """Whether what is read may be the container that a value was put into: of one that is made anew by each value, any
-    that holds it."""
-    return storing.method == GROWN or getattr(storing.container, "oid", 0) in reading.containers
-
-
-def _graph_asked(node: Node, since: int = 0) -> bool:
-    """Whether code asks for its gradient or which object it is, or since that moment whether it has a graph."""
-    return any(
-        not use.detached
-        and (
-            use.kind in (UseKind.GRADIENT_READ, UseKind.IDENTITY)
-            or (use.kind in (UseKind.HISTORY_READ, UseKind.REFUSED) and use.place.clock >= since)
-        )
-        for use in node.uses
-    )
 
 
 def used_through(ledger: Ledger, carry: Carry) -> bool:
