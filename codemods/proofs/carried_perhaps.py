@@ -16,7 +16,7 @@ from codemods.graph.model.opacity import opaque
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.carried import Carry, Ledger, as_one
 from codemods.proofs.reach import reach
-from codemods.proofs.syntax import FUNCTIONS, LOOPS, bindings, scope
+from codemods.proofs.syntax import FUNCTIONS, LOOPS, argument, bindings, scope
 from codemods.proofs.turns import crossed, every_turn, named
 from codemods.source.walking import walk
 
@@ -198,7 +198,7 @@ def _numbers(file: ParsedFile, given: ast.expr, target: ast.expr, wanted: ast.AS
     elif public == "itertools.count" and wanted is target and not given.keywords:
         start, step = (*args, None, None)[:2]
     elif public == "builtins.enumerate" and parts and wanted is parts[0]:
-        start = args[1] if len(args) > 1 else next((k.value for k in given.keywords if k.arg == "start"), None)
+        start = argument(given, 1, "start")
     elif public == "builtins.zip" and len(parts) == len(args):
         pairs = zip(args, parts, strict=True)
         return next((_numbers(file, a, p, wanted) for a, p in pairs if any(wanted is n for n in walk(p))), None)

@@ -56,10 +56,7 @@ def _helper(file: ParsedFile, function: ast.FunctionDef | ast.AsyncFunctionDef) 
         edits: list[Edit] = [ReplaceExpression(file.span(node.test), f"isinstance({name}, {{torch}}.Tensor)")]
         if ast.unparse(value) != code:
             edits.append(ReplaceExpression(file.span(value), code))
-        test = file.span(node)
-        last = file.span(node.body[0])
-        span = Span(test.line, test.column, last.end_line, last.end_column)
-        yield Helper(file.path, span, name, edits)
+        yield Helper(file.path, file.span(node).to(file.span(node.body[0])), name, edits)
 
 
 def _takes_apart(file: ParsedFile, function: ast.FunctionDef | ast.AsyncFunctionDef, test: ast.If, name: str) -> bool:

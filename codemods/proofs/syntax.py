@@ -37,6 +37,14 @@ def bare_method(node: ast.AST | None) -> str:
     return method(node) if isinstance(node, ast.Call) and not (node.args or node.keywords) else ""
 
 
+def argument(call: ast.Call, index: int, name: str) -> ast.expr | None:
+    """The argument at position ``index`` or of that name; None where it is not given."""
+    keyword = next((k.value for k in call.keywords if k.arg == name), None)
+    if keyword is not None:
+        return keyword
+    return call.args[index] if index < len(call.args) else None
+
+
 def scope(file: ParsedFile, node: ast.AST) -> ast.AST:
     """The function in which a node stands, or the whole file."""
     return file.enclosing(node, *FUNCTIONS) or file.tree

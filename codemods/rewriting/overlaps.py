@@ -22,9 +22,7 @@ from codemods.terms.edits import (
     WrapBlock,
     WrapExpression,
 )
-from codemods.terms.spans import Span
-
-Position = tuple[int, int]
+from codemods.terms.spans import Position, Span
 
 
 def compatible(groups: Iterable[Group]) -> list[Group]:
@@ -106,18 +104,18 @@ def _zones(edit: Edit) -> list[tuple[Position, Position]]:
         case MoveStatement(target=span, anchor=anchor, where=where):
             return [_whole(span), _beside(anchor, where)]
         case WrapBlock(first=first, last=last):
-            return [((first.line, first.column), (last.end_line, last.end_column))]
+            return [(first.start, last.end)]
         case AddHelper():
             # Helpers stand beside all else, and one of a name is added once however many ask for it.
             return []
 
 
 def _whole(span: Span) -> tuple[Position, Position]:
-    return (span.line, span.column), (span.end_line, span.end_column)
+    return span.start, span.end
 
 
 def _beside(anchor: Span, where: str) -> tuple[Position, Position]:
     # One character of the anchor stands for the gap beside it: whoever removes or moves the anchor needs it too.
     if where in ("before", "first-in"):
-        return (anchor.line, anchor.column), (anchor.line, anchor.column + 1)
-    return (anchor.end_line, max(0, anchor.end_column - 1)), (anchor.end_line, anchor.end_column)
+        return anchor.start, (anchor.line, anchor.column + 1)
+    return (anchor.end_line, max(0, anchor.end_column - 1)), anchor.end

@@ -11,13 +11,14 @@ from codemods.checking.groups import Group
 from codemods.checking.selecting import visible
 from codemods.proofs.soundness import breaches
 from codemods.rewriting.continuations import continuations
-from codemods.rewriting.overlaps import Position, text_of_group
+from codemods.rewriting.overlaps import text_of_group
 from codemods.source.errors import SourceError
 from codemods.source.files import digest_of
 from codemods.source.line_map import LineMap
 from codemods.source.syntax import parse
 from codemods.terms.edits import Edit, EditError
 from codemods.terms.findings import Finding, Promise
+from codemods.terms.spans import Position
 
 if TYPE_CHECKING:
     from codemods.rewriting.apply import Work

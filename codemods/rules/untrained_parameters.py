@@ -14,7 +14,7 @@ from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Instance
 from codemods.proofs.blocks import suites_around
 from codemods.proofs.observations import Observation
-from codemods.proofs.syntax import DEFINITIONS, everywhere, is_own, method, true
+from codemods.proofs.syntax import DEFINITIONS, argument, everywhere, is_own, method, true
 from codemods.proofs.turns import loops_around
 from codemods.rules._sites import SiteRule, written
 from codemods.source.gates import form
@@ -368,7 +368,7 @@ def _moved(statement: ast.Assign) -> ast.Call | None:
 
 def _data(made: ast.Call) -> ast.expr | None:
     """What a parameter is made of, None where that is not written in the call."""
-    return made.args[0] if made.args else next((k.value for k in made.keywords if k.arg == "data"), None)
+    return argument(made, 0, "data")
 
 
 def _trainable(made: ast.Call) -> bool:

@@ -106,9 +106,9 @@ def examine(
     return _Examination(command, runner, tell, files or {}, picture, names).result()
 
 
-def plain_plan(settings: Settings, *, picture: bool = False) -> dict[str, Any]:
+def plain_plan(settings: Settings) -> dict[str, Any]:
     """What the probe's doctor is told in a run that watches everything; see :mod:`verify.probe.doctor`."""
-    return {"ceiling": int(_NEAR * Limits(0.0, settings.memory).memory_bytes), "picture": picture}
+    return {"ceiling": int(_NEAR * Limits(0.0, settings.memory).memory_bytes), "picture": False}
 
 
 def faults(

@@ -36,7 +36,7 @@ def ask(text: str, say: Callable[[str], None] = lambda _: None) -> list[str]:
             client = forges.client_for("gh", "github.com")
             asked = ["--topic", words.strip()] if kind == "topic" else words.split()
             more = ["--archived=false", "--limit", str(MOST), "--json", "url"]
-            found = _addresses([client, "search", "repos", *more, *asked], "url")
+            found = _addresses([client, "search", "repos", *more, *asked])
         else:
             parts = urlsplit(text)
             found = _of_owner(parts.hostname or "", parts.path.strip("/"))
@@ -68,7 +68,7 @@ def _of_owner(host: str, owner: str) -> list[str]:
         # It takes no host here: https://cli.github.com/manual/gh_help_environment
         at = ["env", f"GH_HOST={host}"] if host != "github.com" else []
         words = [*at, "gh", "repo", "list", owner, "--no-archived", "--source", "--limit", str(10 * MOST)]
-        return _addresses([*words, "--json", "url"], "url")
+        return _addresses([*words, "--json", "url"])
     at = ["env", f"GITLAB_HOST={host}"] if host != "gitlab.com" else []
     # With what lies in subgroups only where it is told to.
     words = [*at, "glab", "repo", "list", "--group", owner, "--include-subgroups", "--archived=false"]
@@ -87,8 +87,8 @@ def _pages(most: int, command: Callable[[int], list[str]]) -> list[dict[str, Any
     return found
 
 
-def _addresses(command: list[str], name: str) -> list[str]:
-    return [str(row[name]) for row in _rows(command, name)]
+def _addresses(command: list[str]) -> list[str]:
+    return [str(row["url"]) for row in _rows(command, "url")]
 
 
 def _rows(command: list[str], name: str) -> list[dict[str, Any]]:

@@ -74,9 +74,9 @@ def days(ledger: Ledger, total: int) -> list[Day]:
     return told
 
 
-def thinned(told: Sequence[Day], most: int = _MOST) -> list[Day]:
-    """``told`` with no more than ``most`` days, at equal distances and with the last."""
-    step = -(-len(told) // most)
+def thinned(told: Sequence[Day]) -> list[Day]:
+    """``told`` with no more than :data:`_MOST` days, at equal distances and with the last."""
+    step = -(-len(told) // _MOST)
     return list(told[::-1][::step][::-1]) if told else []
 
 

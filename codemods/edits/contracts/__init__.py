@@ -54,7 +54,7 @@ def _check_comments(source: Source, lost: Sequence[Span], result: str) -> None:
 
 
 def _within(line: int, column: int, span: Span) -> bool:
-    return (span.line, span.column) <= (line, column) < (span.end_line, span.end_column)
+    return span.start <= (line, column) < span.end
 
 
 def _comments(text: str) -> list[tuple[int, int, str]]:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from codemods.graph.model.answering import TOLD_APART, answering
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.cells import Key
 from codemods.graph.model.kinds import CarrierKind
@@ -17,6 +16,7 @@ from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.state import State
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Const, Imported, Join, Library, Namespace, Plain, TreeModule
+from codemods.graph.model.walks import TOLD_APART, answering
 from codemods.graph.python.functions import Functions
 from codemods.graph.run.core import BudgetEnded
 from codemods.graph.run.joins import MAX_MODULES

@@ -30,8 +30,7 @@ def is_test(path: str, file: ParsedFile | None, *, script: bool) -> bool:
 
 def is_inside(inner: tuple[Span, Span], outer: tuple[Span, Span]) -> bool:
     """Whether the statements from the first to the last of ``inner`` lie in those of ``outer``."""
-    start, end = (inner[0].line, inner[0].column), (inner[1].end_line, inner[1].end_column)
-    return (outer[0].line, outer[0].column) <= start and end <= (outer[1].end_line, outer[1].end_column)
+    return inner[0].to(inner[1]).lies_in(outer[0].to(outer[1]))
 
 
 def _enters(file: ParsedFile, item: ast.withitem, contexts: frozenset[str]) -> bool:

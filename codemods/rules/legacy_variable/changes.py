@@ -112,8 +112,7 @@ def _repackages(site: Site, file: ParsedFile) -> bool:
 
 def within(site: Site, path: str, outer: Span) -> bool:
     """Whether a site lies in ``outer`` of the file ``path``."""
-    start, end = (site.span.line, site.span.column), (site.span.end_line, site.span.end_column)
-    return site.path == path and (outer.line, outer.column) <= start and end <= (outer.end_line, outer.end_column)
+    return site.path == path and site.span.lies_in(outer)
 
 
 def change_of(file: ParsedFile, node: ast.expr, message: str, remedy: str, edit: Edit, **more: object) -> Change:
@@ -133,8 +132,7 @@ def loses_comments(file: ParsedFile, node: ast.expr, kept: ast.expr) -> bool:
     whole, part = file.span(node), file.span(kept)
     if whole.line == whole.end_line:
         return False
-    before = Span(whole.line, whole.column, part.line, part.column)
-    after = Span(part.end_line, part.end_column, whole.end_line, whole.end_column)
+    before, after = Span(*whole.start, *part.start), Span(*part.end, *whole.end)
     return "#" in text_of(file, before) + text_of(file, after)
 
 

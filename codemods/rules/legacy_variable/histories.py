@@ -38,14 +38,6 @@ _COPIES = frozenset({"clone", "flip", "repeat", "roll", "tile"})
 """Methods that copy a tensor, and take no other."""
 
 
-def argument_of(call: ast.Call, index: int, name: str) -> ast.expr | None:
-    """The argument at position ``index`` or of that name; None where it is not given."""
-    keyword = next((k.value for k in call.keywords if k.arg == name), None)
-    if keyword is not None:
-        return keyword
-    return call.args[index] if index < len(call.args) else None
-
-
 def _is_data(node: ast.expr) -> bool:
     """Whether it is ``x.data``, an object without history that nobody else has."""
     return isinstance(node, ast.Attribute) and node.attr == "data"

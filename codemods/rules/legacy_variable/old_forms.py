@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.observations import Link, Site
-from codemods.proofs.syntax import ends_errors
+from codemods.proofs.syntax import argument, ends_errors
 from codemods.rules.legacy_variable.aliases import History
 from codemods.rules.legacy_variable.changes import Change, change_of, loses_comments, short_of, text_of
 from codemods.rules.legacy_variable.histories import (
-    argument_of,
     is_cut,
     is_cut_here,
     is_fresh,
@@ -48,7 +47,7 @@ def variable(site: Site, file: ParsedFile, found: Sequence[Finding]) -> Change |
     if not isinstance(call, ast.Call):
         return None
     histories = {o.facts["history"] for o in site.observations} - {History.UNSEEN} or {History.MAYBE}
-    given = argument_of(call, 0, "data")
+    given = argument(call, 0, "data")
     known = {"data", "requires_grad", "volatile"}
     if given is None or History.UNSURE in histories or any(isinstance(a, ast.Starred) for a in call.args):
         return None
@@ -58,7 +57,7 @@ def variable(site: Site, file: ParsedFile, found: Sequence[Finding]) -> Change |
         return None
     plain = histories == {History.PLAIN} or is_plain(file, given)
     fresh = is_fresh(file, given)
-    asks = argument_of(call, 1, "requires_grad")
+    asks = argument(call, 1, "requires_grad")
     wants = ""
     if asks is not None and not (isinstance(asks, ast.Constant) and not asks.value):
         literal = isinstance(asks, ast.Constant) and asks.value is True
@@ -69,7 +68,7 @@ def variable(site: Site, file: ParsedFile, found: Sequence[Finding]) -> Change |
     if is_cut_here(file, call):
         # its result has no history, even if it has one itself
         suffix, wants = "", ""
-    volatile = argument_of(call, 2, "volatile")
+    volatile = argument(call, 2, "volatile")
     switched = isinstance(volatile, ast.Constant) and bool(volatile.value) and site.any("fed")
     partners = _switching_off(site, found) if switched else ()
     if switched and not partners:
@@ -147,10 +146,7 @@ def _is_under(link: Link, path: str, first: Span, last: Span | None) -> bool:
     where, function, statement = link
     if where != path:
         return False
-    if last is None:
-        return function == first
-    start, end = (statement.line, statement.column), (statement.end_line, statement.end_column)
-    return (first.line, first.column) <= start and end <= (last.end_line, last.end_column)
+    return function == first if last is None else statement.lies_in(first.to(last))
 
 
 def item(site: Site, file: ParsedFile) -> Change | None:
@@ -168,7 +164,7 @@ def item(site: Site, file: ParsedFile) -> Change | None:
     inner = file.find(subject, ast.expr)
     if not isinstance(inner, ast.expr) or loses_comments(file, node, inner):
         return None
-    middle = text_of(file, Span(subject.end_line, subject.end_column, site.span.end_line, site.span.end_column))
+    middle = text_of(file, Span(subject.end_line, subject.end_column, *site.span.end))
     return change_of(
         file,
         node,

@@ -18,7 +18,7 @@ from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
 from codemods.proofs.observations import Site
 from codemods.proofs.repackaging import is_variable
-from codemods.proofs.syntax import DEFINITIONS
+from codemods.proofs.syntax import DEFINITIONS, argument, method
 from codemods.source import walking
 from codemods.terms.edits import Edit, ReplaceExpression
 from codemods.terms.spans import Span
@@ -52,11 +52,8 @@ class Constant:
 
 def gradient_of(call: ast.Call) -> ast.expr | None:
     """What ``loss.backward(gradient)`` is given for the gradient, None where nothing is."""
-    named = next((k.value for k in call.keywords if k.arg == "gradient"), None)
-    first = call.args[0] if call.args and not isinstance(call.args[0], ast.Starred) else None
-    given = named or first
-    method = isinstance(call.func, ast.Attribute) and call.func.attr == "backward"
-    return given if method and not isinstance(given, ast.Constant) else None
+    given = argument(call, 0, "gradient")
+    return None if method(call) != "backward" or isinstance(given, (ast.Constant, ast.Starred)) else given
 
 
 def given_gradients(trace: Trace) -> Iterator[tuple[Walk, ast.Call]]:
