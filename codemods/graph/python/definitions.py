@@ -115,7 +115,7 @@ class Definitions(Assignments):
         if isinstance(decorator, Class) and decorator.info.family == "plain":
             placed = self.call_value(decorator, Arguments(None, [value]), s)
             return placed if isinstance(placed, Instance) else None
-        if not isinstance(decorator, Function) or self.cache_of(value.definition) is not None:
+        if not isinstance(decorator, Function) or self.remembered.cache_of(value.definition) is not None:
             return None
         spec = decorator.definition.args
         if not spec.args or decorator.definition in self.run.active or value.kind is not FunctionKind.FUNCTION:

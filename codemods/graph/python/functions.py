@@ -29,8 +29,8 @@ from codemods.graph.model.values import (
 )
 from codemods.graph.model.walks import keeps, may_walk
 from codemods.graph.python.enumerations import members_of
+from codemods.graph.python.frames import Frames
 from codemods.graph.python.recursion import ends, only_computes
-from codemods.graph.python.remembering import Remembering
 from codemods.graph.run.contents import BACKING
 from codemods.graph.run.core import known_as
 from codemods.terms.words import words
@@ -51,7 +51,7 @@ MAX_DIFFERENT = 8
 """How often a function is entered within itself, each time for another object or with another number."""
 
 
-class Functions(Remembering):
+class Functions(Frames):
     """The part of the engine that enters functions and classes of the tree."""
 
     def call_function(self, function: Function, args: Arguments, at: ast.AST, receiver: Value | None = None) -> Value:
@@ -73,15 +73,15 @@ class Functions(Remembering):
             return run.unseen_call(run.opaque(at, "abstract", args.all()), "abstract")
         run.entered[definition] = function.file
         asked = self._asked_in_a_forward(function, args, receiver)
-        frame = self._new_frame(function, receiver, at) if asked is None or not caller.inside_module else None
+        told = self._new_frame(function, receiver, at) if asked is None or not caller.inside_module else None
         if asked is not None:
-            remembered = self.recall(asked, args, at, frame)
+            remembered = self.remembered.recall(asked, args, at, told)
             if remembered is not None:
                 run.called[definition] = function.file
-                if frame is not None:
-                    self._end_again(frame, remembered)
+                if told is not None:
+                    self._end_again(told, remembered)
                 return remembered
-        frame = frame or self._new_frame(function, receiver, at)
+        frame = told or self._new_frame(function, receiver, at)
         saved_grad = run.s.grad
         bound = [receiver] if receiver is not None and function.kind is not FunctionKind.STATIC_METHOD else []
         given = Arguments(args.call, [*bound, *args.positional], args.keywords, args.more, args.uncounted)
@@ -92,7 +92,9 @@ class Functions(Remembering):
         if asked is None:
             result = self.run_body(frame, definition)
         else:
-            result = self.run_and_remember(asked, args, frame, definition)
+            result = self.remembered.run_and_remember(
+                asked, args, frame, lambda: (self.run_body(frame, definition), self.raises_here)
+            )
         if isinstance(definition, ast.AsyncFunctionDef) and not isinstance(caller.file.parent(at), ast.Await):
             for walk in run.trace.walks[walks:]:
                 run.walked_later(walk, frame.birth)
@@ -114,11 +116,11 @@ class Functions(Remembering):
         """
         run = self.run
         if run.frame.inside_module:
-            return self.asked_for(function, args, receiver)
+            return self.remembered.asked_for(function, args, receiver)
         whole = receiver is not None and run.is_module(receiver) and not run.entering_root and not function.caching
         if not whole or isinstance(function.definition, ast.AsyncFunctionDef):
             return None
-        asked = self.asked_for(function, args, receiver)
+        asked = self.remembered.asked_for(function, args, receiver)
         walked = run.trace.walks[-1].place.clock if run.trace.walks else -1
         stale = asked is not None and any(not n.leaf and (n.walks or n.birth < walked) for n in asked.nodes)
         return None if stale else asked
@@ -194,9 +196,9 @@ class Functions(Remembering):
         """What a function returns, where something that decorates it may keep it: what an earlier call
         returned as well."""
         run = self.run
-        marker = self.cache_of(function.definition)
+        marker = self.remembered.cache_of(function.definition)
         if marker is not None:
-            result = self.kept_result(result, marker)
+            result = self.remembered.kept_result(result, marker)
             owner = receiver.oid if isinstance(receiver, Instance) else run.kept_under(function)
             cell = (owner, f"[result of {getattr(function.definition, 'name', '')}]")
             former = run.s.get(cell)

@@ -30,8 +30,8 @@ from codemods.graph.model.nodes import Carrier, Frame, Node, Place, Unseen, Valu
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.trace import Handing, Storing
 from codemods.graph.model.values import Function, Library, Mapping, Sequence, Tensor, Tuple, Unknown
-from codemods.graph.python.frames import Frames
 from codemods.graph.run.contents import ITEMS, REST
+from codemods.graph.run.run import Run
 
 _DEEP, _MANY = 3, 64
 """How deep, and up to how many elements, containers that are given to a call are told by what they hold."""
@@ -49,8 +49,11 @@ class _Before:
     nodes: int
 
 
-class Remembering(Frames):
-    """The part of the engine that remembers calls."""
+class Remembering:
+    """Remembers calls of one run."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
 
     # pure calls in a forward
 
@@ -156,19 +159,22 @@ class Remembering(Frames):
             place, things, models = memo.handed
             self.run.trace.handings.append(Handing(again(place), (*args.all(), *things), models))
 
-    def run_and_remember(self, asked: Asked, args: Arguments, frame: Frame, definition: ast.AST) -> Value:
-        """Run the body of a function, and remember what it gave where that follows from what it read."""
+    def run_and_remember(
+        self, asked: Asked, args: Arguments, frame: Frame, body: Callable[[], tuple[Value, bool]]
+    ) -> Value:
+        """Run the ``body`` of a function, which tells what it gives and whether it may raise, and remember what it gave
+        where that follows from what it read."""
         run = self.run
         before = self._before(asked)
         outer_reads = run.s.reads
         reads: dict[Key, Any] = {}
         run.s.reads = reads
-        result = self.run_body(frame, definition)
+        result, raises = body()
         run.s.reads = outer_reads
         if outer_reads is not None:
             for cell, value in reads.items():
                 outer_reads.setdefault(cell, value)
-        if self.raises_here or run.s.grad is not frame.grad or not simple(result):
+        if raises or run.s.grad is not frame.grad or not simple(result):
             return result
         if not run.frame.inside_module and len(run.trace.nodes) > before.nodes and not nodes_in(result):
             # rules ask where a module records graphs that nobody gets
