@@ -119,7 +119,7 @@ class Comprehensions(InPlace):
                     return
             self._comprehend(e, rest, body)
 
-        self.run_turns(e, values, lambda value: self.assign(first.target, value, None), turn, counted=counted)
+        self.turns.run_all(e, values, lambda value: self.assign(first.target, value, None), turn, counted=counted)
         return counted and not rest and not first.ifs
 
 

@@ -13,6 +13,7 @@ from codemods.graph.model.state import State, written_since
 from codemods.graph.model.values import NONE, Const, Function, Instance, Method, Partial, Tuple, Unknown
 from codemods.graph.python.growing import Growing
 from codemods.graph.python.remembering import Remembering
+from codemods.graph.python.turns import Turns
 from codemods.graph.run.contents import REST, RETURNED, SENT
 from codemods.graph.run.run import Run
 from codemods.graph.torch.model import Torch
@@ -30,6 +31,7 @@ class Frames:
         self.libraries = Libraries(self.torch)
         self.growing = Growing(self.torch)
         self.remembered = Remembering(self.run)
+        self.turns = Turns(self.run)
         self.returns: list[tuple[State, Value]] = []
         self.breaks: list[State] = []
         self.continues: list[State] = []

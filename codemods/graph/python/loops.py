@@ -51,7 +51,7 @@ class Loops(Branches):
         forever: bool = False,
         counted: bool = False,
     ) -> None:
-        """Run the turns of a loop, and what comes after them; see :meth:`run_turns`."""
+        """Run the turns of a loop, and what comes after them; see :class:`~codemods.graph.python.turns.Turns`."""
         run = self.run
         base = run.s
         outer_breaks, outer_continues = self.breaks, self.continues
@@ -60,10 +60,16 @@ class Loops(Branches):
         finished: list[State] = []
         if isinstance(s, ast.For):
             run.began[s.iter] = run.tick()
+
+        def body(_: Value) -> list[State]:
+            self.continues = []
+            self.execute(s.body)
+            return self.continues
+
         opened = [] if counted else [run.tick()]
         run.open_loops += opened
         try:
-            self.run_turns(s, values, begin, lambda _: self.execute(s.body), counted=counted)
+            self.turns.run_all(s, values, begin, body, counted=counted)
         finally:
             del run.open_loops[len(run.open_loops) - len(opened) :]
         if not run.dead:

@@ -7,12 +7,12 @@ import ast
 from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.values import Class, Const, Function, Imported, Join, Namespace, TreeModule
-from codemods.graph.python.turns import Turns
+from codemods.graph.python.iteration import Iteration
 from codemods.graph.run.contents import ANY
 from codemods.graph.run.joins import MAX_MODULES
 
 
-class Namespaces(Turns):
+class Namespaces(Iteration):
     """The part of the engine that knows what lies under names that are computed."""
 
     # what the layers above supply

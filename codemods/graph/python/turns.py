@@ -27,8 +27,8 @@ from codemods.graph.model.values import (
     Tensor,
     Tuple,
 )
-from codemods.graph.python.iteration import Iteration
 from codemods.graph.run.contents import ITEMS, REST
+from codemods.graph.run.run import Run
 
 MAX_TURNS = 4
 """How many turns of a loop are run at most: more than two where a turn walks what none before walked, or retains it."""
@@ -59,19 +59,23 @@ class _HandedOn:
     decided: dict[Key, frozenset[object]]
 
 
-class Turns(Iteration):
-    """The part of the engine that runs turns."""
+class Turns:
+    """Runs turns, as many as it needs."""
 
-    def run_turns(
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def run_all(
         self,
         loop: ast.AST,
         values: Iterable[Value],
         begin: Callable[[Value], None],
-        body: Callable[[Value], None],
+        body: Callable[[Value], list[State] | None],
         *,
         counted: bool,
     ) -> None:
-        """Run the turns of a loop or comprehension: ``begin`` takes each of the ``values``, and then ``body``.
+        """Run the turns of a loop or comprehension: ``begin`` takes each of the ``values``, and then ``body``, which
+        gives the states in which it went on to the next turn.
 
         More of them run while a turn walks what none before it walked, retains a graph, or hands on something that no
         turn handed on. A loop whose first turn steps over its backward takes a third turn to show what two walks in a
@@ -80,7 +84,6 @@ class Turns(Iteration):
         """
         run = self.run
         turns = deque(values)
-        outer = self.continues
         walked: set[tuple[int, ...]] = set()
         oldest = run.oids
         decided: dict[Key, frozenset[object]] = {}
@@ -92,14 +95,13 @@ class Turns(Iteration):
             value = turns.popleft()
             turn += 1
             run.frame.loops.append((loop, turn))
-            self.continues = []
             before = len(run.trace.walks)
             start = run.s
             run.s = start.fork(run.clock)
             begin(value)
             begun = written_since(run.s, start.log)
-            body(value)
-            ends = ([] if run.dead else [run.s]) + self.continues
+            continued = body(value) or []
+            ends = ([] if run.dead else [run.s]) + continued
             run.frame.loops.pop()
             if not ends:
                 run.dead = True
@@ -133,7 +135,6 @@ class Turns(Iteration):
                 turns.append(value)
             elif filling:
                 run.left_out(run.frame.file.path, loop, f"what its turns hand on was followed for {turn + 1} of them")
-        self.continues = outer
 
     def _handed_on(self, start: State, ends: list[State], begun: dict[Key, None], oldest: int) -> _HandedOn:
         """What a turn that began with the memory ``start``, and by writing what has ``begun``, hands on to the next

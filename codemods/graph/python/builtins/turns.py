@@ -33,7 +33,7 @@ def _each(
         assert isinstance(row, Tuple)
         found.append(engine.call_value(function, Arguments(call, list(row.items)), at))
 
-    engine.run_turns(at, [Tuple(tuple(row)) for row in rows], lambda _: None, turn, counted=counted)
+    engine.turns.run_all(at, [Tuple(tuple(row)) for row in rows], lambda _: None, turn, counted=counted)
     return found
 
 
