@@ -142,7 +142,7 @@ def run_tree(texts: Mapping[str, str], script: str = "main.py", *, budget: int =
     assert file is not None, f"{script} does not parse"
     machine = Machine(files, budget)
     if not memo:
-        machine.asked_for = lambda *_: None  # type: ignore[method-assign]
+        machine.remembered.asked_for = lambda *_: None  # type: ignore[method-assign]
     with deep_recursion():
         trace = machine.run_script(file)
     return Run(machine, file, trace)
