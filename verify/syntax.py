@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+def functions(tree: ast.AST, prefix: str = "", *, nested: bool = False) -> Iterator[tuple[str, Function]]:
+    """The functions and methods of ``tree`` with their full names, as Python has them; ``nested``: also those that
+    stand in other functions."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, FUNCTIONS):
+            yield prefix + node.name, node
+            if nested:
+                yield from functions(node, f"{prefix}{node.name}.<locals>.", nested=True)
+        elif isinstance(node, ast.ClassDef):
+            yield from functions(node, f"{prefix}{node.name}.", nested=nested)
+        elif isinstance(node, (ast.stmt, ast.ExceptHandler, ast.match_case)):
+            yield from functions(node, prefix, nested=nested)
 
 
 def last_name(node: ast.AST) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from codemods.manual.gallery import gallery, main
 from codemods.rules import rule_names
+from tests.manual.gallery import gallery, main
 
 PAGE = Path(__file__).parents[2] / "docs" / "gallery.md"
 
@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "gallery.md"
 def test_the_gallery_is_up_to_date_and_shows_every_rule_once(tmp_path: Path) -> None:
     text = gallery()
     assert "Retain_graph" not in text
-    assert PAGE.read_text(encoding="utf-8") == text, "run `python -m codemods.manual.gallery docs/gallery.md`"
+    assert PAGE.read_text(encoding="utf-8") == text, "run `python -m tests.manual.gallery docs/gallery.md`"
     shown = re.findall(r"^### \[([\w-]+)\]\(rules/([\w-]+)\.md\)$", text, re.MULTILINE)
     assert sorted(shown) == [(name, name) for name in rule_names()]
     assert text.count("```diff") + text.count("```python") == len(shown)

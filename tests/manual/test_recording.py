@@ -6,7 +6,7 @@ import html
 import re
 from pathlib import Path
 
-from codemods.manual.recording import COMMANDS, SCRIPT, record
+from tests.manual.recording import COMMANDS, SCRIPT, record
 
 PICTURE = Path(__file__).resolve().parents[2] / "docs" / "recording.svg"
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from verify.judging.ways import parsed
 from verify.running.against import RULE
 from verify.running.rewriting import Rewriter, Version
-from verify.syntax import FUNCTIONS, Function, covers, last_name
+from verify.syntax import Function, covers, functions, last_name
 
 #: A change shows in what its callers return, too: so many calls around it.
 _OUTWARD = 4
@@ -35,7 +35,7 @@ def returning(rewriter: Rewriter, version: Version, texts: Callable[[], Mapping[
     new = {rewriter.relative(path) or path: text for path, text in version.new.items()}
     old = texts()
     found = {*_holding(dict(parsed(old)), lines), *_holding(dict(parsed(new)), after)}
-    every = [(path, *each) for path, tree in parsed({**old, **new}) for each in named(tree)]
+    every = [(path, *each) for path, tree in parsed({**old, **new}) for each in functions(tree, nested=True)]
     inner = {_called(name) for _, name in found}
     for _ in range(_OUTWARD):
         outer = {(path, name) for path, name, function in every if not inner.isdisjoint(_callees(function))} - found
@@ -46,19 +46,9 @@ def returning(rewriter: Rewriter, version: Version, texts: Callable[[], Mapping[
     return sorted(found)
 
 
-def named(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Function]]:
-    """All functions of ``tree`` with their full names, as Python has them."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, FUNCTIONS):
-            yield prefix + node.name, node
-            yield from named(node, f"{prefix}{node.name}.<locals>.")
-        else:
-            yield from named(node, f"{prefix}{node.name}." if isinstance(node, ast.ClassDef) else prefix)
-
-
 def _holding(trees: Mapping[str, ast.AST], lines: Mapping[str, set[int]]) -> Iterator[tuple[str, str]]:
     for path, wanted in lines.items():
-        for name, function in named(trees[path]) if path in trees else ():
+        for name, function in functions(trees[path], nested=True) if path in trees else ():
             if any(covers(function, line) for line in wanted):
                 yield path, name
 

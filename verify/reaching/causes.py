@@ -15,10 +15,10 @@ from typing import Any
 
 from verify.measured.results import STOPPED, Outcome, Run
 from verify.measured.values import Site
-from verify.reaching.drives import calls, enclosing, functions, imported, module_name
+from verify.reaching.drives import calls, enclosing, imported, module_name
 from verify.reaching.knobs import Bound, Cap, Knobs, comparisons, counters
 from verify.reaching.options import arguments, option
-from verify.syntax import FUNCTIONS, LOOPS
+from verify.syntax import FUNCTIONS, LOOPS, functions
 
 Line = tuple[str, int]
 #: How many calls up the way is followed.

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from verify.reaching.hints import hints
-from verify.syntax import FUNCTIONS, Function, last_name, method_call
+from verify.syntax import FUNCTIONS, Function, functions, last_name, method_call
 
 #: Stands for the function where only the arguments of a call are asked for.
 TAKE = "__codemod_take__"
@@ -59,17 +59,6 @@ def enclosing(tree: ast.AST, line: int) -> tuple[str, Function] | None:
         if _first(function) <= line <= (function.end_lineno or function.lineno):
             return name, function
     return None
-
-
-def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Function]]:
-    """The functions and methods of ``tree`` that stand in no other function."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, FUNCTIONS):
-            yield prefix + node.name, node
-        elif isinstance(node, ast.ClassDef):
-            yield from functions(node, f"{prefix}{node.name}.")
-        elif isinstance(node, (ast.stmt, ast.ExceptHandler)):
-            yield from functions(node, prefix)
 
 
 def calls(name: str, trees: Mapping[str, ast.AST], first: str) -> Iterator[tuple[str, str, ast.Call]]:

@@ -10,9 +10,8 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from verify.reaching.drives import functions
 from verify.reaching.hints import SIZED, hints, roles_of, uses
-from verify.syntax import Function, last_name
+from verify.syntax import Function, functions, last_name
 
 #: What a value could be where nothing tells.
 _ANYTHING = ("hollow", "tensor", "array", "loader", "int", "text", "labels", "float", "texts", "samples")

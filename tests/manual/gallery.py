@@ -1,4 +1,4 @@
-"""One page with what each rule does, before and after: ``python -m codemods.manual.gallery docs/gallery.md``.
+"""One page with what each rule does, before and after: ``python -m tests.manual.gallery docs/gallery.md``.
 
 Everything on it comes from the rules, their fixtures and what was measured of them, as on the pages of the rules.
 """
@@ -14,7 +14,7 @@ from codemods.manual.pages import FIXTURES, place_of
 from codemods.terms.findings import Promise, capitalised
 
 _HEAD = """\
-<!-- Written by `python -m codemods.manual.gallery docs/gallery.md` from the rules and their fixtures. -->
+<!-- Written by `python -m tests.manual.gallery docs/gallery.md` from the rules and their fixtures. -->
 # Before and after
 
 What each rule finds and writes, in one small script each (the same scripts are the project's tests), with what a run
@@ -60,7 +60,7 @@ def _entry(one: Explanation, before: str) -> Iterator[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the page to the file that is given; 2 where none is, or where the fixtures are not at hand."""
-    file = place_of(arguments, "usage: python -m codemods.manual.gallery FILE")
+    file = place_of(arguments, "usage: python -m tests.manual.gallery FILE")
     if file is None:
         return 2
     file.write_text(gallery(), encoding="utf-8")

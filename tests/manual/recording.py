@@ -1,6 +1,6 @@
 """The recording in the README: commands run for real on a small script, as a picture of a terminal.
 
-``python -m codemods.manual.recording docs/recording.svg`` makes it anew; it needs torch.
+``python -m tests.manual.recording docs/recording.svg`` makes it anew; it needs torch.
 """
 
 from __future__ import annotations
