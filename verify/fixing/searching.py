@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from verify.diagnosis.model import Diagnosis, Fault
+from verify.diagnosis.model import Diagnosis, Fault, Kind
 from verify.fixing.beside import Beside
 from verify.fixing.clues import Candidate
 from verify.fixing.repairs import Files, Refused, Repair
@@ -77,7 +77,9 @@ class Search:
         in which people would want them. A graph that is built again and again counts less where its values stay."""
 
         def rank(one: Kept) -> tuple[int, int, bool, int]:
-            return -len(one.after.faults), one.after.measures.learning, one.same, -one.parts
+            # After a cut, a forward whose result was learned from in vain shows as one that nobody uses.
+            harm = [fault for fault in one.after.faults if fault.kind is not Kind.UNUSED_FORWARDS]
+            return -len(harm), one.after.measures.learning, one.same, -one.parts
 
         best = max(self.kept, key=rank)
         if "rebuild" not in best.ways or best.same:

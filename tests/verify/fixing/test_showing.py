@@ -105,6 +105,14 @@ def test_what_is_built_again_and_never_changes_is_rather_cut() -> None:
     assert best(kept("rebuild", 3.0, 2.0), kept("cut", 3.0, 2.0)) == "cut"
 
 
+def test_a_cut_is_not_worse_for_the_forward_that_nobody_uses_behind_it() -> None:
+    cut = kept("cut", 3.0, 2.0)
+    wasted = replace(cut, after=replace(cut.after, faults=(fault(Kind.UNUSED_FORWARDS),)))
+    assert best(kept("rebuild", 3.0, 2.0), wasted) == "cut"
+    worse = replace(cut, after=replace(cut.after, faults=(fault(Kind.GROWING_GRAPH),)))
+    assert best(kept("rebuild", 3.0, 2.0), worse) == "rebuild"
+
+
 def test_what_is_built_again_learns_where_its_values_change() -> None:
     assert best(kept("rebuild", 3.0, 2.0), kept("cut", 3.0, 2.5)) == "rebuild"
     # One loss says nothing of the next step.
