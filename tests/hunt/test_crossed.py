@@ -25,6 +25,8 @@ def test_rows_say_what_they_carry() -> None:
         assert "IN" in row.code, name
         assert "OUT" in row.code, name
     assert [name for name, row in SITUATIONS.items() if "= CARRIED(" not in row.top + row.code] == []
+    way = next(iter(WAYS))
+    assert [name for name in SITUATIONS if any("CARRIED(" in text for text in written(name, [way]).values())] == []
 
 
 def test_no_two_rows_have_a_name(tmp_path, monkeypatch) -> None:

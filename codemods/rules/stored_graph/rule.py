@@ -59,8 +59,9 @@ class StoredGraph(Rule):
     Left alone: what is stored and used within one step before its backward (saved log probabilities, skip connections,
     outputs of time steps); stores that are emptied every step; what is stored under ``no_grad`` or already detached;
     what goes to code that cannot be seen; state that is computed from itself through weights
-    (``carried-hidden-state``); losses that are listed or summed up (``attached-loss-history``,
-    ``attached-loss-total``); sums with parameters that save nothing (dual variables of ADMM).
+    (``carried-hidden-state``); losses that are summed up, or listed and only looked at (``attached-loss-total``,
+    ``attached-loss-history``); a kept graph that a later step takes gradients of and of nothing else; sums with
+    parameters that save nothing (dual variables of ADMM).
 
     Advice: what one step stores and no later one stores again (a cache): it may have to be computed in every step, so
     that it learns.
