@@ -122,3 +122,27 @@ def test_a_sequential_takes_its_input_by_whatever_name(call: str) -> None:
     found = run(f"import functools\nc = nn.Sequential(nn.Tanh(), nn.Linear(3, 1))\nh = torch.exp(w)\ny = {call}\n")
     [made] = [node for node in found.trace.nodes if node.label == "exp"]
     assert {node.label for node in made.descendants()} >= {"Tanh", "Linear"}
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        "[b * 2 for b in m._buffers.values()]",
+        "[b * 2 for _, b in m._buffers.items()]",
+        "m._buffers['kept'] * 2",
+        "m._buffers.get('kept') * 2",
+        "[(lambda d: d['kept'])(m._buffers) * 2]",
+    ],
+)
+def test_the_dict_of_buffers_holds_what_was_computed(read: str) -> None:
+    code = f"""
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("kept", torch.zeros(3))
+        m = M()
+        m.kept = torch.exp(w)
+        y = {read}
+    """
+    [made] = [node for node in run(code).trace.nodes if node.label == "exp"]
+    assert any(node.operation == "Mult" for node in made.descendants())

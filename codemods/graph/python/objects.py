@@ -27,6 +27,7 @@ from codemods.graph.model.values import (
     Method,
     Module,
     Tensor,
+    Tuple,
 )
 from codemods.graph.python.names import Names
 from codemods.graph.run.contents import ANY, ITEMS, REST
@@ -141,6 +142,8 @@ class Objects(Names):
             return receiver
         if name == "_modules" and _is_looked_up(self.run.frame.file.parent(at)):
             return self._parts_by_name(receiver)
+        if name == "_buffers" and (computed := self._computed_by_name(receiver, at)) is not None:
+            return computed
         if name == "training":
             return NUMBER
         known = name in MODULE_EVIDENCE or name in TRANSPARENT_MODULE_METHODS or name in _OF_MODULES
@@ -199,6 +202,20 @@ class Objects(Names):
         more = [v for v in (run.s.get((receiver.oid, cell)) for cell in (ANY, REST)) if isinstance(v, Value)]
         if more:
             run.s.set((made.oid, REST), run.one_of(more))
+        return made
+
+    def _computed_by_name(self, receiver: Instance | Module, at: ast.AST) -> Value | None:
+        """The dict of the buffers of a module, if one of them may hold what was computed."""
+        run = self.run
+        named = {name: run.s.get((receiver.oid, name)) for name in run.attributes.get(receiver.oid, ())}
+        kept = {n: v for n, v in named.items() if isinstance(v, Value) and not run.is_module(v) and run.nodes_of(v)}
+        if all(node.leaf for value in kept.values() for node in run.nodes_of(value)):
+            return None
+        if not _is_looked_up(run.frame.file.parent(at)):
+            return run.taken(at, Tuple(tuple(kept.values())), "_buffers")
+        made = run.new_mapping()
+        for name, value in kept.items():
+            self.torch.put_item(made, Const(name), value)
         return made
 
     def _layer_attribute(self, receiver: Instance, leaf: Node, name: str) -> Value | None:
