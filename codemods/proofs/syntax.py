@@ -64,6 +64,26 @@ def ends_errors(node: ast.AST) -> bool:
     return isinstance(node, ast.Try) or type(node).__name__ == "TryStar"
 
 
+def answered(file: ParsedFile, node: ast.AST, *errors: str) -> bool:
+    """Whether code around it lives with one of some ``errors`` that it raises: another branch runs then, which a repair
+    would end."""
+    inner: ast.AST | None = node
+    while inner is not None and not isinstance(inner, FUNCTIONS):
+        outer = file.parent(inner)
+        if isinstance(outer, ast.Try) and inner in outer.body and any(_catches(one, errors) for one in outer.handlers):
+            return True
+        if isinstance(outer, ast.With) and ends_errors(outer):
+            return True
+        inner = outer
+    return False
+
+
+def _catches(handler: ast.ExceptHandler, errors: Iterable[str]) -> bool:
+    named = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    caught = {last_name(name) for name in named if name is not None}
+    return handler.type is None or not caught.isdisjoint((*errors, "Exception", "BaseException"))
+
+
 def suppresses(context: ast.expr) -> bool:
     """Whether what a ``with`` enters ends errors, by the name that it is called by."""
     return isinstance(context, ast.Call) and called(context) in _SUPPRESSING

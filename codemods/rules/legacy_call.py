@@ -7,16 +7,23 @@ import enum
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from codemods.graph.model.facts.outdated import GONE_CALLS, OLD_METHODS, REMOVED_CALLS, RENAMED_CALLS, SIZE_AVERAGE_AT
+from codemods.graph.model.facts.outdated import (
+    GONE_CALLS,
+    OLD_METHODS,
+    REMOVED_CALLS,
+    RENAMED_ARGUMENTS,
+    RENAMED_CALLS,
+    SIZE_AVERAGE_AT,
+)
 from codemods.graph.model.kinds import OldKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import OldForm, Trace
 from codemods.graph.model.values import Join, Library, Tensor, Unknown
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
-from codemods.proofs.syntax import bare_method, method
+from codemods.proofs.syntax import answered, bare_method, method
 from codemods.rules.base import Rule
 from codemods.source.gates import Form, form
 from codemods.source.walking import walk
@@ -65,6 +72,9 @@ def _word(path: str) -> bytes | Form:
 
 _OF_LIBRARY = (OldKind.CALL, OldKind.BASE, OldKind.LOSS, OldKind.VERBOSE)
 
+
+_REFUSALS = ("AttributeError", "TypeError", "RuntimeError")
+"""What old forms raise today."""
 
 _Form = enum.Enum("_Form", "CALL BASE LOSS VERBOSE KEYWORD NEXT MASK SIX")
 
@@ -180,6 +190,8 @@ class LegacyCall(Rule):
                 if file is None or change is None:
                     continue
                 node = file.find(site.span, ast.expr, ast.stmt)
+                if change.raises and node is not None and answered(file, node, *_REFUSALS):
+                    continue
                 statement = node if isinstance(node, ast.stmt) else file.enclosing(node, ast.stmt) if node else None
                 header = Span(site.span.line, 0, site.span.line, 0)
                 key = file.span(statement) if statement is not None and not hasattr(statement, "body") else header
@@ -254,7 +266,13 @@ def _is_tensor(value: Value) -> bool:
 
 def _call(site: Site, file: ParsedFile) -> _Change | None:
     call = file.find(site.span, ast.Call)
-    return _renamed(site, file, call.func) if isinstance(call, ast.Call) else None
+    if not isinstance(call, ast.Call):
+        return None
+    change = _renamed(site, file, call.func)
+    old, today = RENAMED_ARGUMENTS.get(site.facts["path"], ("", ""))
+    if change.edits and any(keyword.arg == old for keyword in call.keywords):
+        return replace(change, edits=(*change.edits, RenameArgument(site.span, old, today)))
+    return change
 
 
 def _base(site: Site, file: ParsedFile) -> _Change | None:

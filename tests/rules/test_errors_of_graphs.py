@@ -63,6 +63,17 @@ for x, y in batches:
     except RuntimeError:
         print("skipped")
 """,
+    "a context ends it": """
+import contextlib
+
+def tell():
+    net.eval()
+    for x, y in batches:
+        with contextlib.suppress(RuntimeError):
+            print(net(x).numpy())
+
+tell()
+""",
     "behind the block": """
 def learn():
     for x, y in batches:

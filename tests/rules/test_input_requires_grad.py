@@ -30,6 +30,38 @@ def learn(loss):
 """
 
 HITS = {
+    "what parameters learn from keeps its gradient": (
+        """
+        for x, y in data:
+            x.requires_grad_()
+            out = net(x)
+            out.retain_grad()
+            learn(F.mse_loss(out, y))
+            print(out.grad.abs().mean())
+        """,
+        [],
+    ),
+    "another tensor may be refused": (
+        """
+        for x, y in data:
+            x.requires_grad_()
+            try:
+                net.weight[0] = y[0, 0]
+            except RuntimeError:
+                print("not this one")
+            learn(F.mse_loss(net(x), y))
+        """,
+        [],
+    ),
+    "within brackets over two lines": (
+        """
+        for x, y in data:
+            out = net((x
+                       + 1).requires_grad_())
+            learn(F.mse_loss(out, y))
+        """,
+        ["+ 1))"],
+    ),
     "a graph that only it brings, made in each step": (
         """
         for x, y in data:
@@ -241,6 +273,89 @@ def test_it_is_dropped(tmp_path: Path, name: str) -> None:
 
 
 NOOPS = {
+    "what is computed of it keeps its gradient": """
+        for x, y in data:
+            x.requires_grad_()
+            wide = x * 2
+            wide.retain_grad()
+            learn(F.mse_loss(net(wide), y))
+            print(wide.grad.abs().mean())
+        """,
+    "a hook of what is computed of it": """
+        for x, y in data:
+            x.requires_grad_()
+            wide = x * 2
+            wide.register_hook(print)
+            learn(F.mse_loss(net(wide), y))
+        """,
+    "a change in place that is refused": """
+        for x, y in data:
+            x = torch.zeros(3, 4, requires_grad=True)
+            try:
+                x += 1
+            except RuntimeError:
+                print("not this one")
+            learn(F.mse_loss(net(x), y))
+        """,
+    "an element that is refused": """
+        for x, y in data:
+            x = torch.zeros(3, 4, requires_grad=True)
+            try:
+                x[0] = 1
+            except RuntimeError:
+                print("not this one")
+            learn(F.mse_loss(net(x), y))
+        """,
+    "a view that is refused": """
+        import contextlib
+        for x, y in data:
+            x = torch.zeros(3, 4, requires_grad=True)
+            with contextlib.suppress(RuntimeError):
+                x.view(-1).add_(1)
+            learn(F.mse_loss(net(x), y))
+        """,
+    "an array that is refused": """
+        for x, y in data:
+            x = torch.zeros(3, 4, requires_grad=True)
+            try:
+                print(x.numpy())
+            except RuntimeError:
+                print("not this one")
+            learn(F.mse_loss(net(x), y))
+        """,
+    "a copy that is refused": """
+        import copy
+        for x, y in data:
+            x = torch.zeros(3, 4, requires_grad=True)
+            wide = x * 2
+            try:
+                print(copy.deepcopy(wide))
+            except RuntimeError:
+                print("not this one")
+            learn(F.mse_loss(net(wide), y))
+        """,
+    "a backward that data changed in place refuses": """
+        for x, y in data:
+            x = torch.zeros(3, 4, requires_grad=True)
+            scale = torch.ones(3, 4)
+            out = net(x * scale)
+            scale.add_(1)
+            try:
+                learn(F.mse_loss(out, y))
+            except RuntimeError:
+                print("not this one")
+        """,
+    "a list of targets": """
+        for x, y in data:
+            z = torch.zeros(3, 4)
+            x.requires_grad = z.requires_grad = True
+            learn(F.mse_loss(net(x + z), y))
+        """,
+    "it asks where a test says so": """
+        for x, y in data:
+            x.requires_grad = bool(len(x))
+            learn(F.mse_loss(net(x.requires_grad_(len(x) > 2)), y))
+        """,
     "its gradient is read": """
         for x, y in data:
             x.requires_grad_()
@@ -800,6 +915,16 @@ def test_it_stays(tmp_path: Path, name: str) -> None:
 
 
 LASTING = {
+    "written out": """
+        weight = torch.tensor([1.0, -2.0], requires_grad=True)
+        for x, y in data:
+            learn((net(x) * weight).pow(2).mean())
+        """,
+    "moved before it asks": """
+        weight = torch.randn(1).to("cpu").requires_grad_()
+        for x, y in data:
+            learn((net(x) * weight - y).pow(2).mean())
+        """,
     "on a module": """
         class Gated(nn.Module):
             def __init__(self):

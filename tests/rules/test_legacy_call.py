@@ -36,6 +36,23 @@ mask = x > 0
 @pytest.mark.parametrize(
     ("before", "after"),
     [
+        ("r = torch.matrix_rank(x, symmetric=True)", "r = torch.linalg.matrix_rank(x, hermitian=True)"),
+        (
+            "it = iter(loader) if len(x) else iter(loader)\nx = it.next()",
+            "it = iter(loader) if len(x) else iter(loader)\nx = next(it)",
+        ),
+        (
+            "try:\n    r = torch.matrix_rank(x)\nexcept ValueError:\n    r = 0",
+            "try:\n    r = torch.linalg.matrix_rank(x)\nexcept ValueError:\n    r = 0",
+        ),
+        (
+            "try:\n    r = 1\nexcept RuntimeError:\n    r = torch.matrix_rank(x)",
+            "try:\n    r = 1\nexcept RuntimeError:\n    r = torch.linalg.matrix_rank(x)",
+        ),
+        (
+            "try:\n    c = nn.MSELoss(size_average=False)\nexcept TypeError:\n    c = None",
+            'try:\n    c = nn.MSELoss(reduction="sum")\nexcept TypeError:\n    c = None',
+        ),
         ("x = x.cuda(async=True)", "x = x.cuda(non_blocking=True)"),
         ("x = x.cuda(0, async = True)", "x = x.cuda(0, non_blocking = True)"),
         ("def f(y):\n    return y.cuda(async=True)", "def f(y):\n    return y.cuda(non_blocking=True)"),
@@ -97,6 +114,18 @@ def test_imported_names(tmp_path: Path) -> None:
     "code",
     [
         "p = F.sigmoid(F.tanh(x))",
+        "options = {'size_average': False}\nc = nn.MSELoss(**options)",
+        "options = (False,)\nc = nn.MSELoss(*options)",
+        "c = nn.MSELoss(size_average=False, reduction='none')",
+        "it = iter(loader)\nx = it.next(3)",
+        "it = iter(loader) if len(x) else open('rows')\nx = it.next()",
+        "y = x.masked_fill(mask.byte(3), 0)",
+        "def top():\n    from torch._six import inf",
+        "try:\n    y = x.masked_fill(mask.byte(), 0)\nexcept RuntimeError:\n    y = x",
+        "try:\n    y = torch.matrix_rank(x)\nexcept Exception:\n    y = 4",
+        "it = iter(loader)\ntry:\n    x = it.next()\nexcept (AttributeError, StopIteration):\n    x = next(it)",
+        "import contextlib\nwith contextlib.suppress(TypeError):\n    x = x.cuda(device_id=0)",
+        "try:\n    x = x.cuda(device_id=0)\nexcept:\n    pass",
         "class Loss:\n    def __init__(self, size_average=True):\n        pass\nc = Loss(size_average=False)",
         "def total(x, size_average=True):\n    return x\nc = total(x, size_average=False)",
         "import sys\nflag = len(sys.argv) > 1\nc = nn.MSELoss(size_average=flag)",

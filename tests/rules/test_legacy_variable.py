@@ -385,6 +385,7 @@ def test_first_element_that_no_number_replaces(tmp_path: Path, code: str) -> Non
     [
         "x = Variable(torch.ones(1), False, False, 1)",
         "x = Variable(torch.ones(1), name='x')",
+        "loss = net(x).sum()\ntry:\n    loss.backward(retain_variables=True)\nexcept TypeError:\n    loss.backward()",
         "def step(deep=False):\n    if deep:\n        print(Variable(None))\nstep()",
         "options = {'retain_variables': True}\nnet(torch.ones(2, 4)).sum().backward(**options)",
         "x = y = torch.ones(1)\nx.volatile = y.volatile = False",

@@ -127,6 +127,7 @@ def test_made_in_the_call(tmp_path: Path) -> None:
         "up = torch.FloatTensor([1]).mul(made.mean())\njudge(seen).mean().backward(up)",
         "up = torch.FloatTensor([1]) if len(seen) > 3 else made.mean()\njudge(seen).mean().backward(up)",
         "up, down = torch.FloatTensor([1, -1])\njudge(seen).mean().backward(up)",
+        "up = torch.FloatTensor([1])\ntry:\n    judge(seen).mean().backward(up)\nexcept RuntimeError:\n    print(2)",
         "up, *rest = torch.FloatTensor([1]), 0\njudge(seen).mean().backward(up)",
         "up = torch.FloatTensor([True])\njudge(seen).mean().backward(up)",
         "up = torch.ones(1, requires_grad=True)\njudge(seen).mean().backward(up)",

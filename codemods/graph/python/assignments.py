@@ -86,6 +86,7 @@ class Assignments(Operators):
         added = self.evaluate(s.value)
         if isinstance(s.target, (ast.Name, ast.Attribute)):
             run.write(old, [added], s)
+            run.leaf_refused(old, s)
         name = type(s.op).__name__
         value: Value
         listed = name == "Add" and isinstance(added, (Parameters, Sequence))
@@ -216,6 +217,7 @@ class Assignments(Operators):
         """A tensor of which an element was written in place: it now depends on the value as well."""
         run = self.run
         run.write(tensor, [value], target)
+        run.leaf_refused(tensor, target)
         if run.s.grad is False or (tensor.node is None and not run.nodes_of(value)):
             return tensor
         changed = run.tensor_op(target, "setitem", [tensor, value], saves=False)

@@ -31,6 +31,8 @@ class InPlace(Definitions):
         if not name.endswith("_") or name.startswith("_"):
             return
         self._altered(name, receiver, args, function)
+        if name not in ("requires_grad_", "detach_"):
+            run.leaf_refused(receiver, function)
         self.growing.note_added(function, receiver, args.call, result)
         if name in ("requires_grad_",) and run.nodes_of(receiver):
             return

@@ -49,10 +49,16 @@ class Uses(Joins):
 
     def refused(self, value: Value, at: ast.AST) -> None:
         """Record that something is done here that torch refuses for a tensor with a history, if code counts on it."""
-        if self.s.grad is not False and self.trying and self.nodes_of(value):
+        if self.s.grad is not False and (self.trying or self.catching) and self.nodes_of(value):
             self.mark(Marked.ERROR_CAUGHT, at, self.nodes_of(value))
         if self.catching:
             self.use(value, UseKind.REFUSED, at)
+
+    def leaf_refused(self, value: Value, at: ast.AST) -> None:
+        """The same where it is changed in place: torch refuses that for a leaf that asks for gradients."""
+        bases = value.bases if isinstance(value, Tensor) else ()
+        if self.s.grad is not False and any(node.leaf for one in (value, *bases) for node in self.nodes_of(one)):
+            self.refused(value, at)
 
     def stored(self, value: Value | None, carrier: Carrier, at: ast.AST) -> None:
         """Record that a carrier now holds a value."""

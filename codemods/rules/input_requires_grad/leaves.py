@@ -9,7 +9,7 @@ from functools import cached_property
 
 from codemods.graph.model.facts.libraries import LOSS_LIBRARIES
 from codemods.graph.model.facts.operations import FACTORIES
-from codemods.graph.model.kinds import Altered, CarrierKind, Escape, Marked, NodeKind, UnseenKind
+from codemods.graph.model.kinds import WRITTEN, Altered, CarrierKind, Escape, Marked, NodeKind, UnseenKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Unseen, all_ancestors
 from codemods.graph.model.opacity import opaque
 from codemods.graph.model.program import ParsedFile, receiver_name
@@ -24,7 +24,9 @@ from codemods.source import walking
 _READS = frozenset({Marked.GRADIENT_READ, Marked.GRADIENTS_CHANGED, Marked.HOOK, Marked.OPTIMIZED})
 """Marks about the gradient of a tensor; where it cannot be seen which one, it may be any."""
 
-_BRANCHES = frozenset({Marked.REQUIRES_GRAD_READ, Marked.IS_LEAF_READ})
+_ASKS = frozenset({*_READS, Marked.REQUIRES_GRAD_READ, Marked.IS_LEAF_READ, Marked.ERROR_CAUGHT})
+"""Marks about a tensor that has a history, and about one that is no leaf."""
+
 _PASSES = frozenset({Marked.REENTRANT_CHECKPOINT, Marked.CUSTOM_FUNCTION})
 _CONSTANT = frozenset({"zeros", "ones", "full", "eye", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones"})
 _FILLED = FACTORIES - {"tensor", "from_numpy", "as_tensor", "Tensor", "FloatTensor", "load", "new_tensor"}
@@ -168,22 +170,23 @@ class Leaves:
                 not affected.get(root, True) or self._skipped(root, walk.place, self.loose) for root in walk.roots
             ):
                 return Shows.NEEDED
-        asked = any(mark.kind in _BRANCHES and not loose.isdisjoint(mark.of or ()) for mark in self.trace.marks)
+        asked = any(mark.kind in _ASKS and not loose.isdisjoint(mark.of or ()) for mark in self.trace.marks)
         if asked or self._may_raise(leaf, loose) or any(self._exposed(leaf, node) for node in loose):
             return Shows.UNSURE
         return Shows.FAULT
 
     def _may_raise(self, leaf: Node, loose: set[Node]) -> bool:
         """Whether a backward may raise for its sake, and be caught: the second that comes to its graph, or one behind
-        a step of its optimizer."""
+        a step of its optimizer or a write in place."""
         again = any(node.saves and not node.leaf and node in self.used_again for node in loose)
         return again or self._raises_by_a_step(leaf)
 
     def _raises_by_a_step(self, leaf: Node) -> bool:
-        """Whether a caught backward walks what weights that have changed since were saved for: only its gradient asks
-        for them."""
+        """Whether a caught backward walks what weights that have changed since were saved for, or data: only its
+        gradient asks for them."""
         changes = [step.place.clock for step in self.trace.steps]
         changes += [mark.place.clock for mark in self.trace.marks if mark.kind is Marked.PARAMETERS_CHANGED]
+        changes += [change.place.clock for change in self.trace.alterations if change.how in WRITTEN]
         mine = set(leaf.descendants())
         for walk in self.trace.walks:
             if walk.caught and any(n is leaf for n in walk.seen):

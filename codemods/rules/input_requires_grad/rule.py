@@ -129,8 +129,7 @@ def _without_call(file: ParsedFile, call: ast.Call, receiver: ast.expr) -> Edit 
     if isinstance(statement, ast.Expr) and isinstance(receiver, (ast.Name, ast.Attribute)):
         return RemoveStatement(file.span(statement))
     text = ast.get_source_segment(file.text, receiver)
-    if text is None:
-        return None
+    assert text is not None
     try:
         ast.parse(text, mode="eval")
     except SyntaxError:

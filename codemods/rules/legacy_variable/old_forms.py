@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.observations import Link, Site
-from codemods.proofs.syntax import argument, ends_errors
+from codemods.proofs.syntax import answered, argument
 from codemods.rules.legacy_variable.aliases import History
 from codemods.rules.legacy_variable.changes import Change, change_of, loses_comments, short_of, text_of
 from codemods.rules.legacy_variable.histories import (
@@ -29,8 +29,6 @@ from codemods.terms.edits import (
 )
 from codemods.terms.findings import Finding, Promise
 from codemods.terms.spans import Span
-
-_INDEX_ERRORS = frozenset({"IndexError", "LookupError", "Exception", "BaseException"})
 
 _VOLATILE = "volatile=True is ignored since PyTorch 0.4; it used to switch gradients off for all that came of it"
 _NO_GRAD = "{torch}.no_grad()"
@@ -158,7 +156,7 @@ def item(site: Site, file: ParsedFile) -> Change | None:
     if isinstance(outer, (ast.Attribute, ast.Subscript)):
         # something is done with it that no number can do
         return None
-    if _is_answered(file, node):
+    if answered(file, node, "IndexError", "LookupError"):
         return None
     subject = site.facts["subject"]
     inner = file.find(subject, ast.expr)
@@ -173,25 +171,6 @@ def item(site: Site, file: ParsedFile) -> Change | None:
         KeepPart(site.span, subject, ".item()"),
         promise=Promise.REPAIR,
     )
-
-
-def _is_answered(file: ParsedFile, node: ast.expr) -> bool:
-    """Whether code around it lives with the IndexError: today another branch runs, which the rewrite would end."""
-    inner: ast.AST | None = node
-    while inner is not None and not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-        outer = file.parent(inner)
-        if isinstance(outer, ast.Try) and inner in outer.body and any(map(_catches_index_errors, outer.handlers)):
-            return True
-        if isinstance(outer, ast.With) and ends_errors(outer):
-            return True
-        inner = outer
-    return False
-
-
-def _catches_index_errors(handler: ast.ExceptHandler) -> bool:
-    named = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    last = (getattr(name, "attr", getattr(name, "id", "")) for name in named if name is not None)
-    return handler.type is None or not _INDEX_ERRORS.isdisjoint(last)
 
 
 def type_asked(site: Site, file: ParsedFile) -> Change | None:
@@ -247,6 +226,8 @@ def retain(site: Site, file: ParsedFile) -> Change | None:
     """``retain_variables=``, which is called ``retain_graph`` today."""
     call = file.find(site.span, ast.Call)
     if not isinstance(call, ast.Call) or not any(k.arg == "retain_variables" for k in call.keywords):
+        return None
+    if answered(file, call, "TypeError"):
         return None
     return change_of(
         file,

@@ -18,7 +18,7 @@ from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
 from codemods.proofs.observations import Site
 from codemods.proofs.repackaging import is_variable
-from codemods.proofs.syntax import DEFINITIONS, argument, method
+from codemods.proofs.syntax import DEFINITIONS, answered, argument, method
 from codemods.source import walking
 from codemods.terms.edits import Edit, ReplaceExpression
 from codemods.terms.spans import Span
@@ -99,7 +99,9 @@ class Constants:
         self.found: list[Constant] = []
         for site in sites:
             call = file.find(site.span, ast.Call)
-            given = gradient_of(call) if isinstance(call, ast.Call) else None
+            given = (
+                gradient_of(call) if isinstance(call, ast.Call) and not answered(file, call, "RuntimeError") else None
+            )
             reading = self._read(given) if given is not None else None
             constant = self._follow(reading) if reading is not None else None
             if constant is not None:

@@ -23,6 +23,9 @@ RENAMED_CALLS = {
 """Calls that have another name today and do the same (docs; ran: torch 2.13 warns, and refuses ``matrix_rank``,
 torchvision 0.28 the last two: they were subclasses of their successors that only warned, until 0.13)."""
 
+RENAMED_ARGUMENTS = {"torch.matrix_rank": ("symmetric", "hermitian")}
+"""Arguments of these that have another name today, too (docs)."""
+
 GONE_CALLS = frozenset(path for path in RENAMED_CALLS if path.startswith("torchvision.")) | {"torch.matrix_rank"}
 """Those of them that raise today; the others only warn."""
 
