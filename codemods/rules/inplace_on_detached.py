@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from codemods.graph.model.facts.memory import SHARING_MEMORY
 from codemods.graph.model.kinds import WRITTEN, NodeKind, UseKind
 from codemods.graph.model.nodes import Alias, Node, Walk
 from codemods.graph.model.trace import Alteration, Trace
 from codemods.graph.model.values import Tensor
 from codemods.proofs.observations import Observation
+from codemods.proofs.reach import spread
 from codemods.proofs.saving import waiting
 from codemods.proofs.turns import in_one_turn
 from codemods.rules._sites import SiteRule
@@ -29,10 +31,10 @@ class InplaceOnDetached(SiteRule):
     once.
 
     Left alone: whatever is not proven, by the operation that saved ``x``, the change after it and the backward after
-    that, all in one run; a change after the backward; ``x`` that is read again after the change, because writing
-    through may be the point (projections of parameters, clamped adversarial inputs); copies and what may be one
-    (``.clone()``, ``.cpu()``, ``.contiguous()``); operations that save nothing of ``x`` (sums, additions, a factor that
-    is data); whatever runs under ``no_grad``.
+    that, all in one run; a change after the backward; ``x``, or a view of it, that is read again after the change,
+    because writing through may be the point (projections of parameters, clamped adversarial inputs); copies and what
+    may be one (``.clone()``, ``.cpu()``, ``.contiguous()``); operations that save nothing of ``x`` (sums, additions, a
+    factor that is data); whatever runs under ``no_grad``.
 
     Promise: repair, because the original raises at the backward. Through ``.data`` the original runs, so there it is
     ``behaviour``.
@@ -94,10 +96,14 @@ def _damage(alias: Alias, change: Alteration) -> tuple[Node, Walk] | None:
 
 
 def _read_after(original: Node, at: int) -> bool:
-    """Whether the tensor itself is read after the change: the author may want to find the change there."""
-    if any(child.birth > at for child in original.children):
-        return True
-    return any(use.place.clock > at and not use.detached and use.kind is not UseKind.ATTRIBUTE for use in original.uses)
+    """Whether the tensor itself, or a view of it, is read after the change: the author may want to find the change
+    there."""
+    views = spread([original], lambda n: [c for c in n.children if c.kind is NodeKind.OP and c.label in SHARING_MEMORY])
+    return any(
+        any(child.birth > at for child in node.children)
+        or any(use.place.clock > at and not use.detached and use.kind is not UseKind.ATTRIBUTE for use in node.uses)
+        for node in views
+    )
 
 
 RULE = InplaceOnDetached

@@ -39,9 +39,9 @@ class MissingZeroGrad(Rule):
 
     Left alone: loops in which anything clears the gradients, on any path: the optimizer, the module, a helper, a
     wrapper of the optimizer, hand-written code on ``.grad``; steps under a condition of their own and ``no_sync``
-    (gradient accumulation); closures; optimizers of inputs (attacks, latent codes), of classes of the tree, and such as
-    cannot be seen (DeepSpeed, Lightning, accelerate); code in which the model or the optimizer is handed to something
-    that cannot be seen.
+    (gradient accumulation); closures; optimizers of inputs (attacks, latent codes), of parameters that are
+    made anew in each turn, of classes of the tree, and such as cannot be seen (DeepSpeed, Lightning, accelerate); code
+    in which the model or the optimizer is handed to something that cannot be seen.
 
     Advice: a branch that clears beside one that does not; several optimizers with several backwards; a method of a
     model that computes something, whose code cannot be seen, and that may clear by the way.
@@ -233,6 +233,9 @@ def _plain(trace: Trace, steps: list[Step], walks: list[Walk]) -> bool:
     if any(_wrapped(walk) or not any(n.certain and not n.leaf for n in walk.seen) for walk in walks):
         return False
     loop = loops_around(step.place)[-1][0]
+    if all(loop in dict(leaf.place.turns()) for leaf in owned.leaves):
+        # each turn has parameters of its own
+        return False
     return not any(isinstance(n, ast.Attribute) and n.attr == "no_sync" for n in walking.walk(loop))
 
 

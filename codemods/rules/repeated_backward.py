@@ -194,12 +194,14 @@ class _Pair:
         self.related = True
 
     def for_nothing(self) -> bool:
-        """Whether what the first walk leaves in ``.grad`` is cleared before anything steps with it."""
+        """Whether what the first walk leaves in ``.grad`` is cleared before anything steps with it, or looks at it."""
         clock = self.first.place.clock
         steps = [s.place.clock for s in self.trace.steps if s.place.clock > clock]
         clears = [m.place.clock for m in clearings(self.trace) if m.place.clock > clock]
         rebound = bound(self.suite[self.i : self.j]) & read([self.suite[self.i]])
-        return bool(clears) and (not steps or clears[0] < steps[0]) and self.first.retains is True and not rebound
+        if not clears or (steps and steps[0] < clears[0]) or rebound or self.first.retains is not True:
+            return False
+        return not any(_reads(m) and clock < m.place.clock < clears[0] for m in self.trace.marks)
 
     def raises(self) -> bool:
         """Whether the second call surely raises."""

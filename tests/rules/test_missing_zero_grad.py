@@ -22,6 +22,28 @@ data = [(torch.randn(5, 4), torch.randn(5, 1)) for _ in range(9)]
 """
 
 HITS = {
+    "a model of its own in each fold": (
+        """
+        for fold in range(3):
+            model = nn.Linear(4, 1)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for x, y in data:
+                F.mse_loss(model(x), y).backward()
+                optimizer.step()
+        """,
+        ["optimizer.zero_grad()"],
+    ),
+    "a loop that counts itself": (
+        """
+        at = 0
+        while at < len(data):
+            x, y = data[at]
+            F.mse_loss(net(x), y).backward()
+            opt.step()
+            at += 1
+        """,
+        ["opt.zero_grad()"],
+    ),
     "flat": (
         """
         for x, y in data:
@@ -154,6 +176,30 @@ def test_several_optimizers_with_one_backward(tmp_path: Path) -> None:
 
 
 NOOPS = {
+    "a model of its own in each turn": """
+        def fresh():
+            return nn.Linear(4, 1)
+
+        for x, y in data:
+            model = fresh()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            F.mse_loss(model(x), y).backward()
+            optimizer.step()
+        """,
+    "a step by another name": """
+        advance = opt.step
+        for x, y in data:
+            F.mse_loss(net(x), y).backward()
+            advance()
+        """,
+    "a closure by its keyword": """
+        for x, y in data:
+            def close():
+                loss = F.mse_loss(net(x), y)
+                loss.backward()
+                return loss
+            opt.step(closure=close)
+        """,
     "cleared by the optimizer": """
         for x, y in data:
             opt.zero_grad()

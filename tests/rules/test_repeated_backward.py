@@ -159,6 +159,62 @@ ADVICE = {
 }
 
 SILENT = {
+    "gradients that are looked at before the derivative": """
+        for step in range(9):
+            loss = head(torch.tanh(enc(x))).pow(2).mean()
+            loss.backward(retain_graph=True)
+            print(head.weight.grad.norm())
+            slopes = torch.autograd.grad(loss, list(head.parameters()))
+            opt.zero_grad()
+            for weight, slope in zip(head.parameters(), slopes):
+                weight.grad = slope
+            opt.step()
+        """,
+    "gradients of many elements, each weighed": """
+        for step in range(9):
+            out = head(torch.tanh(enc(x)))
+            opt.zero_grad()
+            out.backward(torch.ones(16, 1), retain_graph=True)
+            out.backward(-torch.ones(16, 1))
+            opt.step()
+        """,
+    "two losses at once": """
+        for step in range(9):
+            out = head(torch.tanh(enc(x)))
+            losses = [out.pow(2).mean(), out.abs().mean()]
+            opt.zero_grad()
+            torch.autograd.backward(losses, retain_graph=True)
+            torch.autograd.backward(losses)
+            opt.step()
+        """,
+    "each for its own parameters": """
+        for step in range(9):
+            loss = head(torch.tanh(enc(x))).pow(2).mean()
+            opt.zero_grad()
+            loss.backward(inputs=list(enc.parameters()), retain_graph=True)
+            loss.backward(inputs=list(head.parameters()))
+            opt.step()
+        """,
+    "a step by hand between them": """
+        for step in range(9):
+            loss = head(torch.tanh(enc(x))).pow(2).mean()
+            opt.zero_grad()
+            loss.backward(retain_graph=True)
+            for weight in enc.parameters():
+                weight.data -= 0.1 * weight.grad
+            opt_b.zero_grad()
+            loss.backward()
+            opt_b.step()
+        """,
+    "a leaf that asks for gradients": """
+        for step in range(9):
+            shift = torch.zeros((), requires_grad=True)
+            opt.zero_grad()
+            shift.backward(retain_graph=True)
+            shift.backward()
+            head(torch.tanh(enc(x)) + shift).mean().backward()
+            opt.step()
+        """,
     "two losses": """
         for step in range(9):
             opt.zero_grad()
