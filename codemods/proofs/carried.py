@@ -7,6 +7,7 @@ what held it meanwhile, and what the flag ``retain_graph`` has to do with it.
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -68,6 +69,9 @@ class Carry:
         return self.child.kind is not NodeKind.PHI and in_some_turns(self.child.place, self.loop, late=True)
 
 
+_Twice = tuple[Walk, Node, bool, tuple[tuple[ast.AST, int], ...], int]
+
+
 class Ledger:
     """What one run shows about carried values."""
 
@@ -75,6 +79,8 @@ class Ledger:
         self.trace = trace
         self._reach: dict[int, set[Node]] = {}
         self._walked_again: dict[Walk, set[Node]] = {}
+        self._kept_of: dict[Node, list[tuple[Reading, Place, Carrier]]] = {}
+        self._twice: dict[_Twice, tuple[Walk, bool, frozenset[Node]] | None] = {}
         self._sure = SurePaths(trace.nodes)
 
     def reached(self, walk: Walk) -> set[Node]:
@@ -163,20 +169,10 @@ class Ledger:
         if any(map(told_apart, (old, *sources))):
             # the cut would put another object in its place
             return
-        again, graph = self._again(walk), set[Node]()
-        freed_by: Walk | None = None
-        saving = False
-        for source in sources:
-            mine = reach([source]) if sometimes else self._sure.below(source)
-            walks = {n: w for n in mine if n in again and not n.leaf for w in [self._walked_before(n, child)] if w}
-            if not walks or not all(walk.follows(w) for w in walks.values()):
-                return
-            graph |= set(walks)
-            for node, earlier in walks.items():
-                if freed_by is None or earlier.place.clock > freed_by.place.clock:
-                    freed_by = earlier
-                saving |= node.saves and earlier.retains is False and earlier.creates is False
-        assert freed_by is not None
+        again = self._walked_twice(walk, child, old, sources, sometimes=sometimes)
+        if again is None:
+            return
+        freed_by, saving, graph = again[0], again[1], set(again[2])
         if any(gradient_read(node, freed_by.place.clock) for node in (old, *sources)):
             # what is cut gathers no gradient, and refuses hooks
             return
@@ -184,6 +180,42 @@ class Ledger:
         for reading, store, carrier in held:
             edges, soon = {(child, old)}, frozenset(graph)
             yield Carry(carrier, store, reading, old, child, loop, freed_by, walk, saving, graph, edges, soon)
+
+    def _walked_twice(
+        self, walk: Walk, child: Node, old: Node, sources: list[Node], *, sometimes: bool
+    ) -> tuple[Walk, bool, frozenset[Node]] | None:
+        """What ``walk`` goes through again of ``old``, the last walk that freed some of it, and whether that saved
+        tensors; None where it may go through none of it.
+
+        It is the same for all that one turn computes between two walks.
+        """
+        key = (walk, old, sometimes, child.place.turns(), bisect_left(self._moments, child.birth))
+        if key not in self._twice:
+            self._twice[key] = self._found_twice(walk, child, sources, sometimes=sometimes)
+        return self._twice[key]
+
+    @cached_property
+    def _moments(self) -> list[int]:
+        return sorted(walk.place.clock for walk in self.trace.walks)
+
+    def _found_twice(
+        self, walk: Walk, child: Node, sources: list[Node], *, sometimes: bool
+    ) -> tuple[Walk, bool, frozenset[Node]] | None:
+        again, graph = self._again(walk), set[Node]()
+        freed_by: Walk | None = None
+        saving = False
+        for source in sources:
+            mine = reach([source]) if sometimes else self._sure.below(source)
+            walks = {n: w for n in mine if n in again and not n.leaf for w in [self._walked_before(n, child)] if w}
+            if not walks or not all(walk.follows(w) for w in walks.values()):
+                return None
+            graph |= set(walks)
+            for node, earlier in walks.items():
+                if freed_by is None or earlier.place.clock > freed_by.place.clock:
+                    freed_by = earlier
+                saving |= node.saves and earlier.retains is False and earlier.creates is False
+        assert freed_by is not None
+        return freed_by, saving, frozenset(graph)
 
     def _walked_before(self, node: Node, child: Node) -> Walk | None:
         for walk in reversed(node.walks):
@@ -194,36 +226,49 @@ class Ledger:
     def _held(self, child: Node, old: Node, sources: list[Node]) -> list[tuple[Reading, Place, Carrier]]:
         found: dict[Carrier, tuple[Reading, Place, Carrier]] = {}
         chain = {id(place.statement) for place in child.place.chain()}
-        wanted = [old, *sources]
-        readings = {id(r): r for node in wanted for r in self.readings_of.get(node, ())}
-        for reading in sorted(readings.values(), key=lambda r: r.place.clock):
-            if reading.place.clock > child.birth or not crossed(old.place, reading.place):
-                continue
+        for entry in self._kept(old, sources):
+            reading, _, carrier = entry
+            if reading.place.clock > child.birth:
+                break
             if crossed(reading.place, child.place):
                 continue
-            best: tuple[Place, Carrier] | None = None
-            for direct in (True, False):
-                for node in wanted:
-                    for carrier, place in node.stores:
-                        fits = (
-                            carrier == reading.carrier
-                            if direct
-                            else carrier.kind is CarrierKind.ELEMENT and carrier.owner in reading.containers
-                        )
-                        if not fits or place.clock > reading.place.clock or not crossed(place, reading.place):
-                            continue
-                        if best is None or place.clock > best[0].clock:
-                            best = (place, carrier)
-                if best is not None:
-                    break
             # a test whether it is None reads it too
             closer = id(reading.place.statement) in chain
-            if best is not None and (
-                best[1] not in found or (closer and id(found[best[1]][0].place.statement) not in chain)
-            ):
-                found[best[1]] = (reading, best[0], best[1])
+            if carrier not in found or (closer and id(found[carrier][0].place.statement) not in chain):
+                found[carrier] = entry
         nearest = [entry for entry in found.values() if id(entry[0].place.statement) in chain]
         return nearest or list(found.values())
+
+    def _kept(self, old: Node, sources: list[Node]) -> list[tuple[Reading, Place, Carrier]]:
+        """The reads of ``old``, or of its ``sources``, in later turns than its own, in order: where what is read there
+        was stored last before, and in what."""
+        known = self._kept_of.get(old)
+        if known is not None:
+            return known
+        stored = [(place, carrier) for node in (old, *sources) for carrier, place in node.stores]
+        # of several at one moment the first counts
+        stored.sort(key=lambda entry: -entry[0].clock)
+        by_carrier: dict[Carrier, list[tuple[int, Place, Carrier]]] = {}
+        elements: dict[int, list[tuple[int, Place, Carrier]]] = {}
+        for number, (place, carrier) in enumerate(stored):
+            by_carrier.setdefault(carrier, []).append((number, place, carrier))
+            if carrier.kind is CarrierKind.ELEMENT:
+                elements.setdefault(carrier.owner, []).append((number, place, carrier))
+        readings = {id(r): r for node in (old, *sources) for r in self.readings_of.get(node, ())}
+        found: list[tuple[Reading, Place, Carrier]] = []
+        for reading in sorted(readings.values(), key=lambda r: r.place.clock):
+            if not crossed(old.place, reading.place):
+                continue
+            direct = by_carrier.get(reading.carrier, ())
+            best = next((entry for entry in direct if _stored_before(entry[1], reading.place)), None)
+            if best is None:
+                each = (elements.get(owner, ()) for owner in reading.containers)
+                within = [entry for stores in each for entry in stores if _stored_before(entry[1], reading.place)]
+                best = min(within, key=lambda entry: entry[0], default=None)
+            if best is not None:
+                found.append((reading, best[1], best[2]))
+        self._kept_of[old] = found
+        return found
 
     def later(self, carry: Carry) -> list[tuple[Place, Node]]:
         """What the same carrier came to hold in the turn that reads the old value."""
@@ -348,6 +393,11 @@ def as_one(carries: Iterable[Carry]) -> list[Carry]:
     for carry in carries:
         found.setdefault(carry.key, carry).add(carry)
     return list(found.values())
+
+
+def _stored_before(store: Place, reading: Place) -> bool:
+    """Whether a store is of an earlier turn than a read, and before it."""
+    return store.clock <= reading.clock and crossed(store, reading) is not None
 
 
 def _met(child: Node, old: Node, sources: list[Node]) -> list[tuple[Reading, Place, Carrier]]:

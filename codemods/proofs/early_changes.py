@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -119,14 +120,17 @@ def stepped(trace: Trace, first: Walk, then: Walk) -> set[Node]:
 
 def changes_of(trace: Trace) -> dict[int, list[Step | Mark]]:
     """The steps and writes that surely change each leaf, by its ``id``, in order."""
-    cleared = clearings(trace)
+    cleared = [(m.place.clock, None if m.leaves is None else frozenset(m.leaves)) for m in clearings(trace)]
+    cleared.sort(key=lambda entry: entry[0])
+    moments = [clock for clock, _ in cleared]
     changes: dict[int, list[Step | Mark]] = defaultdict(list)
     for step in trace.steps:
         for leaf in (step.leaves or ()) if not step.unnoticed else ():
             clock = step.place.clock
-            filled = [w.place.clock for w in leaf.walks if w.kind is WalkKind.BACKWARD and w.place.clock < clock]
-            if filled and not any(
-                filled[-1] < m.place.clock < clock and (m.leaves is None or leaf in m.leaves) for m in cleared
+            filled = _filled_before(leaf, clock)
+            if filled is not None and not any(
+                leaves is None or leaf in leaves
+                for _, leaves in cleared[bisect_right(moments, filled) : bisect_left(moments, clock)]
             ):
                 changes[id(leaf)].append(step)
     for mark in trace.marks:
@@ -136,6 +140,12 @@ def changes_of(trace: Trace) -> dict[int, list[Step | Mark]]:
     for found in changes.values():
         found.sort(key=lambda change: change.place.clock)
     return changes
+
+
+def _filled_before(leaf: Node, clock: int) -> int | None:
+    """When the last backward before a moment gave a leaf its gradient, None if none did."""
+    backwards = (w.place.clock for w in reversed(leaf.walks) if w.kind is WalkKind.BACKWARD)
+    return next((moment for moment in backwards if moment < clock), None)
 
 
 def _add(groups: dict[Any, Group], node: Node, change: Step | Mark, walk: Walk) -> None:

@@ -45,6 +45,10 @@ class Leaves(Contents):
         super().__init__(budget)
         self.found_leaves: dict[tuple[int, bool], Found] = {}
         """What was found last, by the identity of the owner, and whether frozen parameters count."""
+        self.noted_in: dict[Key, Any] | None = None
+        """The reads among which cells of parameters were noted last."""
+        self.noted: dict[tuple[int, bool], Iterable[Key]] = {}
+        """Those cells, by what :attr:`found_leaves` has them under."""
 
     def parameter_leaves(self, owner: Value) -> list[Node]:
         """The leaves of all trainable parameters of a module, through its children."""
@@ -68,9 +72,16 @@ class Leaves(Contents):
             state.watch(dict.fromkeys(oid for oid, _ in known.cells))
             known = self.found_leaves[key] = known._replace(version=state.version)
         if state.reads is not None:
-            for cell in known.cells:
-                state.get(cell)
+            self._note_read(key, known.cells, state.reads)
         return known.leaves
+
+    def _note_read(self, key: tuple[int, bool], cells: Iterable[Key], reads: dict[Key, Any]) -> None:
+        """Note that ``cells`` are read, unless they were noted among the same ``reads`` a moment ago."""
+        if self.noted_in is not reads:
+            self.noted_in, self.noted = reads, {}
+        if self.noted.get(key) is not cells:
+            self.noted[key] = cells
+            reads |= {cell: self.s.peek(cell) for cell in cells if cell not in reads}
 
     def _holds(self, known: Found) -> bool:
         """Whether all that led to some leaves is as it was."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
+from collections import defaultdict
+from functools import cached_property
 from typing import NamedTuple
 
 from codemods.graph.model.nodes import Node, all_descendants
@@ -13,6 +16,7 @@ from codemods.proofs.blocks import suite_of
 from codemods.proofs.syntax import DEFINITIONS, LOOPS, last_name, suspends
 from codemods.proofs.unseen import Way, leaves_sight
 from codemods.rules._sites import written
+from codemods.rules.grad_in_evaluation.recordings import united
 from codemods.source.walking import walk
 from codemods.terms.spans import Span
 
@@ -27,22 +31,59 @@ class Phase(NamedTuple):
     condition: str
 
 
-def phase_of(trace: Trace, forward: Forward) -> Phase | None:
-    """The statements that run a forward, up to the ``if`` that holds every backward through what they make in any turn;
-    None where there is no such ``if``, or what they make is needed otherwise."""
-    if forward.grad is not True:
+class Phases:
+    """The phases of one run."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._known: dict[ast.stmt, Phase | None] = {}
+
+    def of(self, forward: Forward) -> Phase | None:
+        """The statements that run a forward, up to the ``if`` that holds every backward through what they make in any
+        turn; None where there is no such ``if``, or what they make is needed otherwise."""
+        if forward.grad is not True:
+            return None
+        for place in forward.place.chain():
+            statement = place.statement
+            if statement is None:
+                continue
+            if statement not in self._known:
+                self._known[statement] = self._at(place.frame.file, statement)
+            found = self._known[statement]
+            if found is not None:
+                return found
         return None
-    for place in forward.place.chain():
-        guarded = _guarded(place.frame.file, place.statement) if place.statement is not None else None
+
+    def _at(self, file: ParsedFile, statement: ast.stmt) -> Phase | None:
+        guarded = _guarded(file, statement)
         if guarded is None:
-            continue
+            return None
         first, last, guard = guarded
-        same = [f for f in trace.forwards if any(p.statement is place.statement for p in f.place.chain())]
-        made = {n for n in trace.nodes if n.certain and any(f.first <= n.birth < f.last for f in same)}
-        if not _needed_elsewhere(trace, made, guard):
-            file = place.frame.file
-            return Phase(file.path, file.span(first), file.span(last), *_told(file, guard))
-    return None
+        stretches = ((forward.first, forward.last) for forward in self._forwards[statement])
+        made = {n for begin, end in united(stretches) for n in self._made[self._index(begin) : self._index(end)]}
+        if _needed_elsewhere(self._trace, made, guard):
+            return None
+        return Phase(file.path, file.span(first), file.span(last), *_told(file, guard))
+
+    @cached_property
+    def _forwards(self) -> dict[ast.stmt | None, list[Forward]]:
+        """The forwards that run in each statement."""
+        found: dict[ast.stmt | None, list[Forward]] = defaultdict(list)
+        for forward in self._trace.forwards:
+            for statement in {place.statement for place in forward.place.chain()}:
+                found[statement].append(forward)
+        return found
+
+    @cached_property
+    def _made(self) -> list[Node]:
+        return sorted((n for n in self._trace.nodes if n.certain), key=lambda n: n.birth)
+
+    @cached_property
+    def _births(self) -> list[int]:
+        return [n.birth for n in self._made]
+
+    def _index(self, moment: int) -> int:
+        return bisect_left(self._births, moment)
 
 
 def _needed_elsewhere(trace: Trace, made: set[Node], guard: ast.If) -> bool:

@@ -117,7 +117,7 @@ class Recordings:
         losses = (*(node for walk in backwards for node in walk.seen), *weighed)
         detached = (origin for node in losses for origin in node.shadow if isinstance(origin, Node))
         self._taught = {id(node) for node in all_ancestors([*detached, *weighed])}
-        self._forwards = _united((f.first, f.last) for f in trace.forwards if f.grad is not False)
+        self._forwards = united((f.first, f.last) for f in trace.forwards if f.grad is not False)
         self._walked: dict[Node, bool] = {}
 
     def made_in(self, first: int, last: int) -> list[Node]:
@@ -240,7 +240,7 @@ class Recordings:
         return before > 0 and moment < self._forwards[before - 1][1]
 
 
-def _united(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def united(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """The same moments in stretches that do not overlap, in their order."""
     found: list[tuple[int, int]] = []
     for first, last in sorted(stretches):

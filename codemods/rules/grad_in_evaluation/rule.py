@@ -15,7 +15,7 @@ from codemods.graph.model.values import Instance
 from codemods.proofs.observations import Decision, Observation, Shows, link_of
 from codemods.proofs.syntax import DEFINITIONS, is_own, method
 from codemods.rules.base import Rule
-from codemods.rules.grad_in_evaluation.phases import phase_of
+from codemods.rules.grad_in_evaluation.phases import Phases
 from codemods.rules.grad_in_evaluation.placement import Placement
 from codemods.rules.grad_in_evaluation.recordings import (
     Recordings,
@@ -141,6 +141,7 @@ class GradInEvaluation(Rule):
 
     def _forwards(self, trace: Trace, ledger: Recordings, *, training: bool) -> Iterator[Observation]:
         chains: dict[tuple[int | None, ...], Observation] = {}
+        phases = Phases(trace)
         for forward in trace.forwards:
             if forward.grad is False:
                 continue
@@ -182,7 +183,7 @@ class GradInEvaluation(Rule):
             facts["sized"] = not (reads or forward.volatile) and is_sized(made, forward.place)
             facts["bare"] = is_loss_of_others(made, forward.first)
             facts["caught"] = facts["caught"] or ledger.caught(made)
-            facts["phase"] = phase_of(trace, forward)
+            facts["phase"] = phases.of(forward)
             observation = self._chain(forward, facts, ledger.taught(made), reads, fed=comes_from == "trained")
             if key not in chains or (observation.facts["teaches"] and not chains[key].facts["teaches"]):
                 chains[key] = observation
