@@ -7,7 +7,7 @@ what held it meanwhile, and what the flag ``retain_graph`` has to do with it.
 from __future__ import annotations
 
 import ast
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -70,6 +70,7 @@ class Carry:
 
 
 _Twice = tuple[Walk, Node, bool, tuple[tuple[ast.AST, int], ...], int]
+_Held = tuple[Node, frozenset[int], tuple[tuple[ast.AST, int], ...], int]
 
 
 class Ledger:
@@ -81,6 +82,8 @@ class Ledger:
         self._walked_again: dict[Walk, set[Node]] = {}
         self._kept_of: dict[Node, list[tuple[Reading, Place, Carrier]]] = {}
         self._twice: dict[_Twice, tuple[Walk, bool, frozenset[Node]] | None] = {}
+        self._before: dict[Walk, list[tuple[Node, Node]]] = {}
+        self._held_for: dict[_Held, list[tuple[Reading, Place, Carrier]]] = {}
         self._sure = SurePaths(trace.nodes)
 
     def reached(self, walk: Walk) -> set[Node]:
@@ -224,12 +227,22 @@ class Ledger:
         return None
 
     def _held(self, child: Node, old: Node, sources: list[Node]) -> list[tuple[Reading, Place, Carrier]]:
+        """What held ``old``, where it was read for ``child``: the same for all that a statement computes in a turn."""
+        kept = self._kept(old, sources)
+        chain = frozenset(id(place.statement) for place in child.place.chain())
+        read = bisect_right(kept, child.birth, key=lambda entry: entry[0].place.clock)
+        key = (old, chain, child.place.turns(), read)
+        if key not in self._held_for:
+            self._held_for[key] = self._nearest(kept[:read], child, chain)
+        return self._held_for[key]
+
+    @staticmethod
+    def _nearest(
+        kept: list[tuple[Reading, Place, Carrier]], child: Node, chain: frozenset[int]
+    ) -> list[tuple[Reading, Place, Carrier]]:
         found: dict[Carrier, tuple[Reading, Place, Carrier]] = {}
-        chain = {id(place.statement) for place in child.place.chain()}
-        for entry in self._kept(old, sources):
+        for entry in kept:
             reading, _, carrier = entry
-            if reading.place.clock > child.birth:
-                break
             if crossed(reading.place, child.place):
                 continue
             # a test whether it is None reads it too
@@ -280,15 +293,17 @@ class Ledger:
 
     def recurrent(self, carry: Carry) -> bool:
         """Whether the new value is computed from the old one through weights."""
-        return any(self._through_weights(carry.old, node) for _, node in self.later(carry))
+        later = [node for _, node in self.later(carry)]
+        after = set(carry.old.descendants()) - {carry.old} if later else set()
+        return any(self._through_weights(node, after) for node in later)
 
     def grows(self, carry: Carry) -> bool:
         """Whether the new value is computed from the old one at all."""
         return any(carry.old in reach([node]) for _, node in self.later(carry))
 
     @staticmethod
-    def _through_weights(old: Node, new: Node) -> bool:
-        after = set(old.descendants()) - {old}
+    def _through_weights(new: Node, after: set[Node]) -> bool:
+        """Whether weights act on what ``new`` is computed of, among all that comes ``after`` an old value."""
         between = spread([new], lambda node: () if opaque(node) else [p for p in node.parents if p in after])
         return new in after and any(weighted(node) and not opaque(node) for node in between)
 
@@ -341,12 +356,8 @@ class Ledger:
             if walk.place.clock >= carry.walk.place.clock:
                 continue
             again = self._again(walk)
-            for child in self.reached(walk):
-                # in another turn it may be a join of paths, and it may come from a turn of another loop
-                for old in {one for parent in child.parents for one in (parent, *origins(parent))}:
-                    same = (child.place.node, old.place.node) in edges and old not in again
-                    if same and not old.leaf and crossed(old.place, child.place) and crossed(old.place, walk.place):
-                        return True
+            if any((c.place.node, o.place.node) in edges and o not in again for c, o in self._of_before(walk)):
+                return True
         return False
 
     @staticmethod
@@ -356,6 +367,21 @@ class Ledger:
         cut = carry.edges
         left = spread(carry.walk.roots, lambda node: [p for p in node.parents if (node, p) not in cut])
         return not any(node.leaf for node in left)
+
+    def _of_before(self, walk: Walk) -> list[tuple[Node, Node]]:
+        """What a walk comes to that is computed of something of a turn before, with that: in another turn it may be a
+        join of paths, and it may come from a turn of another loop."""
+        if walk not in self._before:
+            self._before[walk] = [
+                (child, old)
+                for child in self.reached(walk)
+                for old in {one for parent in child.parents for one in self._one_of(parent)}
+                if not old.leaf and crossed(old.place, child.place) and crossed(old.place, walk.place)
+            ]
+        return self._before[walk]
+
+    def _one_of(self, node: Node) -> tuple[Node, ...]:
+        return (node, *origins(node)) if node.kind is NodeKind.PHI else (node,)
 
     def surplus(self, carries: Iterable[Carry]) -> list[Walk]:
         """The walks whose ``retain_graph=True`` keeps alive nothing but what the cuts take away."""

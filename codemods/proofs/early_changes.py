@@ -45,7 +45,7 @@ class Group:
 
 def early_changes(trace: Trace) -> dict[Any, Group]:
     """The changes that come before a walk which needs the old values, by frame, suite and turns."""
-    changes = changes_of(trace)
+    changes = trace.once(changes_of)
     groups: dict[Any, Group] = {}
     for walk in trace.walks if changes else ():
         late: dict[int, list[tuple[Node, Step | Mark]]] = defaultdict(list)
@@ -77,11 +77,24 @@ def late(trace: Trace, earlier: Walk, walk: Walk, gone: Collection[int] | None =
     """
     gone = {id(node) for node in earlier.seen} if gone is None else gone
     causes = {earlier.place} if earlier.retains is False else set()
-    readers = [(node, change) for node, change in changed_before(walk, changes_of(trace))]
+    readers = trace.once(_Readers).of(walk)
     left = {change.place for node, change in readers if id(node) not in gone}
     causes |= {change.place for _, change in readers} - left
     site = (walk.place.path, walk.place.line)
     return [(site, (cause.path, cause.line)) for cause in sorted(causes, key=lambda place: place.clock)]
+
+
+class _Readers:
+    """What each walk of a run comes through that needs parameters as they were, with what has changed them since."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._changes = trace.once(changes_of)
+        self._known: dict[Walk, list[tuple[Node, Step | Mark]]] = {}
+
+    def of(self, walk: Walk) -> list[tuple[Node, Step | Mark]]:
+        if walk not in self._known:
+            self._known[walk] = list(changed_before(walk, self._changes))
+        return self._known[walk]
 
 
 def changed_before(walk: Walk, changes: Mapping[int, Sequence[Step | Mark]]) -> Iterator[tuple[Node, Step | Mark]]:

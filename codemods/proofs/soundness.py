@@ -78,7 +78,7 @@ def conduct_of(trace: Trace) -> Conduct:
     made = Conduct(misuses=dict(trace.misuses))
     leaves: dict[Site, set[Leaf]] = defaultdict(set)
     sound: dict[Site, set[Leaf]] = defaultdict(set)
-    changes = changes_of(trace) if trace.walks else {}
+    changes = trace.once(changes_of) if trace.walks else {}
     written = list(_written(trace)) if trace.walks else []
     for walk in trace.walks:
         site = _site(walk.place)

@@ -161,7 +161,7 @@ class _Judge:
             or any(u.kind is UnseenKind.LOST for u in self.sources[i].values())
         ]
         self.exposed, self.left = _exposed(trace)
-        self.changes = changes_of(trace)
+        self.changes = trace.once(changes_of)
         self.hooked = any(mark.kind is Marked.MODULE_HOOK for mark in trace.marks)
 
     def judge(self, index: int, walk: Walk) -> tuple[Shows, str]:

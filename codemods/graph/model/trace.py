@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from codemods.graph.model.cells import Cells
 from codemods.graph.model.kinds import Altered, Marked, ModuleMode, OldKind
 from codemods.graph.model.nodes import Alias, Carrier, Frame, Node, Owned, Place, Value, Walk
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from dataclasses import dataclass
 
     from codemods.graph.model.arguments import Arguments
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from codemods.graph.model.values import Function
 else:
     from codemods.graph.model.fixed import dataclass
+
+_Said = TypeVar("_Said")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -247,9 +250,17 @@ class Trace:
         """From when to when forwards shared what parametrizations compute."""
         self.complete = True
         self.notes: list[str] = []
+        self._said: dict[object, Any] = {}
+
+    def once(self, ask: Callable[[Trace], _Said]) -> _Said:
+        """What ``ask`` says of a run that has ended, worked out once."""
+        if ask not in self._said:
+            self._said[ask] = ask(self)
+        return self._said[ask]  # type: ignore[no-any-return]
 
     def forget(self) -> None:
         """Break the circles in it when all rules have read it: it goes without a look for garbage."""
+        self._said.clear()
         for node in self.nodes:
             node.forget()
         for walk in self.walks:
