@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from heapq import merge
 from typing import NamedTuple
 
 from codemods.graph.model.kinds import CarrierKind
@@ -102,7 +103,7 @@ class Lives:
         known = self._fates.get(id(walk))
         if known is not None:
             return known
-        later = [event for event in self.events if event.clock > walk.place.clock]
+        first = bisect_right(self.events, walk.place.clock, key=lambda event: event.clock)
         used: set[Node] = set()
         wasted: set[Node] = set()
         clears: list[Event] = []
@@ -110,7 +111,7 @@ class Lives:
         for leaf in (node for node in walk.seen if node.leaf):
             about = self._about.get(leaf, ())
             if about not in alike:
-                alike[about] = self._ends(leaf, later)
+                alike[about] = self._ends(leaf, first)
             is_used, cleared = alike[about]
             if is_used:
                 used.add(leaf)
@@ -130,18 +131,40 @@ class Lives:
                 found.setdefault(leaf, []).append(i)
         return {leaf: tuple(named) for leaf, named in found.items()}
 
-    def _ends(self, leaf: Node, later: list[Event]) -> tuple[bool, Event | None]:
-        """Whether one of the events to come uses the gradient of a leaf; if not, what clears it before a step."""
+    @cached_property
+    def _clearing(self) -> dict[Node | Value | None, list[int]]:
+        """The positions of all clears, by the leaves that each surely clears and by what it is of."""
+        found: dict[Node | Value | None, list[int]] = defaultdict(list)
+        for i, event in enumerate(self.events):
+            if event.kind is EventKind.CLEAR:
+                for one in (event.by, *(event.leaves or ())):
+                    found[one].append(i)
+        return found
+
+    def _ends(self, leaf: Node, first: int) -> tuple[bool, Event | None]:
+        """Whether one of the events from the ``first`` on uses the gradient of a leaf; if not, what clears it before a
+        step."""
         cleared: Event | None = None
-        for event in later:
+        for event in self.events[first:]:
             if event.kind is EventKind.CLEAR or not event.touches(leaf):
                 continue
-            clear = next((c for c in later if c.clears(leaf, event) and self._before(c, event)), None)
+            clear = self._cleared_before(leaf, event, first)
             if clear is None:
                 return True, None
             if event.kind is EventKind.STEP:
                 cleared = cleared or clear
         return False, cleared
+
+    def _cleared_before(self, leaf: Node, event: Event, first: int) -> Event | None:
+        """The first clear of a leaf's gradient, from the ``first`` event on, that surely comes before an event."""
+        known = (self._clearing.get(leaf, ()), self._clearing.get(event.by, ()) if event.by is not None else ())
+        for i in merge(*(positions[bisect_left(positions, first) :] for positions in known)):
+            clear = self.events[i]
+            if clear.clock >= event.clock:
+                return None
+            if clear.clears(leaf, event) and self._before(clear, event):
+                return clear
+        return None
 
     def _before(self, first: Event, then: Event) -> bool:
         key = (id(first), id(then))

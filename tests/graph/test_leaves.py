@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from codemods.graph.model.nodes import Value
+from codemods.graph.model.cells import Key
+from codemods.graph.model.nodes import Value, all_ancestors
+from codemods.graph.model.state import State
 from codemods.graph.run.leaves import Leaves
 from tests.graph.tools import run
 
@@ -81,3 +85,56 @@ def test_a_model_that_stays_the_same_is_looked_through_a_few_times(monkeypatch: 
     steps = "\n".join("total = sum(p.sum() for p in params)" for _ in range(40))
     run(NET + steps)
     assert looks < 20
+
+
+IN_A_FORWARD = """
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList([nn.Linear(3, 3) for _ in range(4)])
+        def forward(self, t):
+            params = self.layers.parameters()
+            {reads}
+            return t
+    model = Net()
+    y = model(x)
+    {change}
+    z = model(x)
+"""
+
+
+def test_cells_of_parameters_are_noted_as_read_once_in_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    def counted(plain: Callable[[State, Key], object]) -> Callable[[State, Key], object]:
+        def look(self: State, key: Key) -> object:
+            nonlocal looks
+            looks += self.reads is not None
+            return plain(self, key)
+
+        return look
+
+    monkeypatch.setattr(State, "peek", counted(State.peek))
+    monkeypatch.setattr(State, "get", counted(State.get))
+
+    def asked(times: int) -> int:
+        nonlocal looks
+        looks = 0
+        run(IN_A_FORWARD.format(reads="\n            ".join(["params"] * times), change="pass"))
+        return looks
+
+    few, many = asked(2), asked(42)
+    # each more looks for the name, and not for what the parameters are found by
+    assert many - few < 40 * 12, many - few
+
+
+@pytest.mark.parametrize("change", ["model.layers[0].requires_grad_(False)", "model.layers.append(nn.Linear(3, 3))"])
+def test_a_call_that_read_parameters_is_run_anew_where_they_change(change: str) -> None:
+    code = IN_A_FORWARD.format(reads="t = t + sum(p.sum() for p in params)\n            params", change=change)
+    plain, remembered = run(code, memo=False), run(code)
+    told = [
+        [sorted(n.birth for n in all_ancestors(found.nodes(name)) if n.leaf) for name in ("y", "z")]
+        for found in (plain, remembered)
+    ]
+    assert [len(leaves) for leaves in told[0]] == [len(leaves) for leaves in told[1]]
+    assert len(told[1][0]) != len(told[1][1])

@@ -10,8 +10,15 @@ import pytest
 
 from codemods.graph.model.kinds import WalkKind
 from codemods.graph.model.nodes import Node
+from codemods.graph.model.trace import Mark, Trace
+from codemods.proofs.carried import Carry, Ledger
+from codemods.proofs.early_changes import changes_of, late
 from codemods.proofs.gradients import Event, Lives
+from codemods.proofs.marks import clearings
+from codemods.proofs.reach import SurePaths
 from codemods.proofs.sums import Means
+from codemods.rules.grad_in_evaluation import phases
+from codemods.rules.grad_in_evaluation.phases import Phases
 from tests.graph.tools import run
 
 STEPS = """
@@ -112,3 +119,132 @@ side.backward()
     assert {n.operation for n in through} == {"Mult", "sum"}
     assert {n.place.line - min(m.place.line for m in through) for n in through} == {0, 2}
     assert all(n in walk.seen for n in through)
+
+
+def _carrying(reads: int) -> str:
+    """A loop whose state goes on to the next turn, which reads it so many times."""
+    used = " + ".join(f"net(state) * {i + 2}" for i in range(reads))
+    return f"""
+net = nn.Linear(3, 3)
+state = net(x)
+for step in range(4):
+    y = {used}
+    y.sum().backward(retain_graph=True)
+    state = net(y)
+"""
+
+
+def test_what_is_walked_again_is_looked_for_once_for_all_that_a_turn_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    traces = [run(_carrying(reads)).trace for reads in (1, 30)]
+    calls = _counted(monkeypatch, SurePaths, "below")
+    asked = []
+    for trace in traces:
+        assert Ledger(trace).carries
+        asked.append(calls.pop("below"))
+    assert asked[0] == asked[1] > 0
+
+
+def test_what_each_part_carries_stays_its_own() -> None:
+    source = """
+net = nn.Linear(3, 3)
+a = net(x)
+b = net(x)
+for step in range(3):
+    y = net(a) + net(b)
+    y.sum().backward(retain_graph=True)
+    a = net(y)
+    b = net(x)
+"""
+    trace = run(source).trace
+    carries = Ledger(trace).carries
+    assert {carry.carrier.name for carry in carries} == {"a"}
+    assert all(carry.store.line != carry.child.place.line for carry in carries)
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_the_last_store_before_a_read_held_the_value(first: str) -> None:
+    second = {"a": "b", "b": "a"}[first]
+    source = f"""
+net = nn.Linear(3, 3)
+a = b = net(x)
+for step in range(3):
+    y = net(a) + net(b)
+    y.sum().backward(retain_graph=True)
+    h = net(y)
+    {first} = h
+    {second} = h
+"""
+    carries: list[Carry] = Ledger(run(source).trace).carries
+    lines = {carry.carrier.name: carry.store.line for carry in carries}
+    assert sorted(lines) == ["a", "b"]
+    assert lines[second] == lines[first] + 1
+
+
+CLEARED = """
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(3):
+    y = net(x)
+    y.sum().backward()
+    {between}
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "changed"),
+    [("pass", True), ("opt.zero_grad()", False), ("net.zero_grad()", False), ("other.zero_grad()", True)],
+)
+def test_a_step_changes_what_a_backward_has_filled_and_nothing_cleared(between: str, changed: bool) -> None:
+    trace = run("other = nn.Linear(2, 2)\n" + CLEARED.format(between=between)).trace
+    assert bool(changes_of(trace)) is changed
+
+
+def test_changes_of_parameters_are_worked_out_once_for_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = run(CLEARED.format(between="pass")).trace
+    calls = _counted(monkeypatch, Trace, "once")
+    worked: list[Trace] = []
+
+    def clears(asked: Trace) -> list[Mark]:
+        worked.append(asked)
+        return clearings(asked)
+
+    monkeypatch.setattr("codemods.proofs.early_changes.clearings", clears)
+    for earlier, walk in zip(trace.walks, trace.walks[1:], strict=False):
+        late(trace, earlier, walk)
+    assert calls["once"] > 1
+    assert worked == [trace]
+
+
+def _evaluating(forwards: int) -> str:
+    inner = "\n    ".join(f"y = net(x) + {i}" for i in range(forwards))
+    return f"""
+import sys
+net = nn.Linear(3, 3)
+train = sys.argv[1] == "train"
+def many():
+    {inner}
+    return y
+for step in range(3):
+    loss = many().sum()
+    if train:
+        loss.backward()
+"""
+
+
+def test_the_statements_of_a_phase_are_told_once_for_all_forwards_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    traces = [run(_evaluating(forwards)).trace for forwards in (1, 20)]
+    asked: list[int] = []
+    original = phases._needed_elsewhere
+
+    def needed(*args: Any) -> bool:
+        asked[-1] += 1
+        return original(*args)
+
+    monkeypatch.setattr(phases, "_needed_elsewhere", needed)
+    for trace in traces:
+        asked.append(0)
+        of_run = Phases(trace)
+        found = [of_run.of(forward) for forward in trace.forwards]
+        assert {phase.test for phase in found if phase is not None} == {"train"}
+    assert asked[0] == asked[1] > 0
