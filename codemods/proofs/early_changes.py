@@ -137,13 +137,16 @@ def changes_of(trace: Trace) -> dict[int, list[Step | Mark]]:
     cleared.sort(key=lambda entry: entry[0])
     moments = [clock for clock, _ in cleared]
     changes: dict[int, list[Step | Mark]] = defaultdict(list)
+    filled: dict[Node, list[int]] = {}
     for step in trace.steps:
         for leaf in (step.leaves or ()) if not step.unnoticed else ():
             clock = step.place.clock
-            filled = _filled_before(leaf, clock)
-            if filled is not None and not any(
+            if leaf not in filled:
+                filled[leaf] = sorted(w.place.clock for w in leaf.walks if w.kind is WalkKind.BACKWARD)
+            before = bisect_left(filled[leaf], clock)
+            if before and not any(
                 leaves is None or leaf in leaves
-                for _, leaves in cleared[bisect_right(moments, filled) : bisect_left(moments, clock)]
+                for _, leaves in cleared[bisect_right(moments, filled[leaf][before - 1]) : bisect_left(moments, clock)]
             ):
                 changes[id(leaf)].append(step)
     for mark in trace.marks:
@@ -153,12 +156,6 @@ def changes_of(trace: Trace) -> dict[int, list[Step | Mark]]:
     for found in changes.values():
         found.sort(key=lambda change: change.place.clock)
     return changes
-
-
-def _filled_before(leaf: Node, clock: int) -> int | None:
-    """When the last backward before a moment gave a leaf its gradient, None if none did."""
-    backwards = (w.place.clock for w in reversed(leaf.walks) if w.kind is WalkKind.BACKWARD)
-    return next((moment for moment in backwards if moment < clock), None)
 
 
 def _add(groups: dict[Any, Group], node: Node, change: Step | Mark, walk: Walk) -> None:

@@ -107,9 +107,9 @@ class Lives:
         used: set[Node] = set()
         wasted: set[Node] = set()
         clears: list[Event] = []
-        alike: dict[tuple[int, ...], tuple[bool, Event | None]] = {}
+        alike: dict[int, tuple[bool, Event | None]] = {}
         for leaf in (node for node in walk.seen if node.leaf):
-            about = self._about.get(leaf, ())
+            about = self._about.get(leaf, 0)
             if about not in alike:
                 alike[about] = self._ends(leaf, first)
             is_used, cleared = alike[about]
@@ -123,13 +123,14 @@ class Lives:
         return fate
 
     @cached_property
-    def _about(self) -> dict[Node, tuple[int, ...]]:
-        """The events that name each leaf, by their positions: what the same events name has the same fate."""
+    def _about(self) -> dict[Node, int]:
+        """A number for each leaf that events name: what the same events name has the same one, and the same fate."""
         found: dict[Node, list[int]] = {}
         for i, event in enumerate(self.events):
             for leaf in event.leaves or ():
                 found.setdefault(leaf, []).append(i)
-        return {leaf: tuple(named) for leaf, named in found.items()}
+        numbers: dict[tuple[int, ...], int] = {}
+        return {leaf: numbers.setdefault(tuple(named), len(numbers) + 1) for leaf, named in found.items()}
 
     @cached_property
     def _clearing(self) -> dict[Node | Value | None, list[int]]:

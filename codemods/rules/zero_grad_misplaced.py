@@ -175,12 +175,15 @@ def _misses(taken: Step, clearing: Mark, step: Step, between: list[ast.stmt]) ->
 def _wasted(trace: Trace, clearing: Mark, step: Step) -> tuple[Walk, Step, int] | None:
     """A backward whose gradients ``clearing`` takes away in most turns of its loop, where ``step`` stands in every nth;
     with that n."""
-    optimizer, leaves = step.optimizer, set(step.leaves or ())
-    if not trace.complete or not leaves or not isinstance(optimizer, Optimizer) or optimizer.cls is not None:
-        return None
-    if not (clearing.by is optimizer or (clearing.exact and clearing.of is not None and leaves <= set(clearing.of))):
+    optimizer = step.optimizer
+    if not trace.complete or not isinstance(optimizer, Optimizer) or optimizer.cls is not None:
         return None
     if step.place.frame is not clearing.place.frame or loops_around(step.place) != loops_around(clearing.place):
+        return None
+    leaves = set(step.leaves or ())
+    if not leaves:
+        return None
+    if not (clearing.by is optimizer or (clearing.exact and clearing.of is not None and leaves <= set(clearing.of))):
         return None
     file, (loop, _) = step.place.frame.file, loops_around(step.place)[-1]
     condition = next((part for part in _body(loop) if isinstance(part, ast.If) and _holds(part, step.place.node)), None)
