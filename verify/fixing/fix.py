@@ -105,7 +105,7 @@ class Fixer:
                     break
                 # What is left is named in full only now: of most changes nobody wants to know it.
                 after = self._diagnosed(self._files) if better.faults else better
-        besides = self._ruled(after).besides() if self._repairs else ()
+        besides = self._ruled(after).besides() if self._repairs or showing.wrong(before) else ()
         sources = {path: self._read(self._root / path) for path in self._files}
         return Fixed(before, after, tuple(self._repairs), tuple(self._refused), dict(self._files), sources, besides)
 

@@ -84,9 +84,8 @@ def _standing(fixed: Fixed, written: bool) -> list[str]:
     else:
         lines = [f"left: {fault.headline}: {fault.remedy}" for fault in after.faults]
     if fixed.besides:
-        lines.append(
-            f"the rules also find, and this does not need: {', '.join(fixed.besides)} (codemod apply --verify)"
-        )
+        needless = ", and this does not need" if fixed.repairs else ""
+        lines.append(f"the rules also find{needless}: {', '.join(fixed.besides)} (codemod apply --verify)")
     if fixed.repairs:
         lines.append("written" if written else "nothing is written yet: --write does that")
     return lines

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from verify.diagnosis.model import Clue, Diagnosis, Fault, Kind, Measures
-from verify.fixing.repairs import Repair
+from verify.fixing import report
+from verify.fixing.repairs import Fixed, Repair
 from verify.fixing.searching import Kept, Search
 from verify.fixing.showing import better, no_worse, shown, uncovers
 
@@ -118,3 +119,12 @@ def test_what_is_built_again_learns_where_its_values_change() -> None:
     # One loss says nothing of the next step.
     assert best(kept("rebuild", 3.0), kept("cut", 3.0)) == "rebuild"
     assert best(kept("afresh", 3.0, 2.0), kept("cut", 3.0, 2.0)) == "afresh"
+
+
+def test_what_the_rules_find_is_told_where_nothing_was_repaired() -> None:
+    left = diagnosis(GRAPH)
+    told = report.text(Fixed(left, left, (), (), {}, {}, ("grad-in-evaluation at t.py:3",)), written=False)
+    assert "the rules also find: grad-in-evaluation at t.py:3 (codemod apply --verify)" in told
+    repair = Repair("cut", "", (), "")
+    told = report.text(Fixed(left, left, (repair,), (), {}, {}, ("grad-in-evaluation at t.py:3",)), written=False)
+    assert "the rules also find, and this does not need: grad-in-evaluation at t.py:3" in told
