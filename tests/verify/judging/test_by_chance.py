@@ -35,7 +35,14 @@ print(float(total))
 ITEM = ("total += loss", "total += loss.item()")
 
 
-def judged(monkeypatch: pytest.MonkeyPatch, when: str, *, card: bool) -> Verification:
+def judged(
+    monkeypatch: pytest.MonkeyPatch,
+    when: str,
+    *,
+    card: bool,
+    script: str = SCRIPT,
+    item: tuple[str, str] = ITEM,
+) -> Verification:
     """A right change, in the working directory, of a program whose n-th run computes something else ``when`` so."""
     ran, numbers = Runner.run, itertools.count(1)
 
@@ -45,8 +52,8 @@ def judged(monkeypatch: pytest.MonkeyPatch, when: str, *, card: bool) -> Verific
 
     monkeypatch.setattr(Runner, "run", run)
     monkeypatch.setattr(bench, "_on_a_card", lambda run: card)
-    text = "import os\n" + SCRIPT.format(when=f"int(os.environ['TURN']) in {when}")
-    return changed(Path.cwd(), text, text.replace(*ITEM))
+    text = "import os\n" + script.format(when=f"int(os.environ['TURN']) in {when}")
+    return changed(Path.cwd(), text, text.replace(*item))
 
 
 @pytest.fixture(autouse=True)
@@ -71,6 +78,35 @@ def test_a_program_that_is_the_same_each_time_is_judged_by_its_numbers(monkeypat
 def test_without_a_card_nothing_is_run_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
     result = judged(monkeypatch, "(3, 4, 5)", card=False)
     assert set(verdicts(result).values()) == {"broken"}
+
+
+#: Its first run ends with the steps that are asked for, and what comes behind them is run for its rewritten line.
+BEHIND = """\
+import torch
+
+torch.manual_seed(0)
+net = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(30):
+    loss = net(torch.randn(8, 4)).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+other = 0.5 if {when} else 0.0
+total = 0
+for step in range(3):
+    total += net(torch.randn(8, 4)).pow(2).mean()
+print(float(total) + other)
+"""
+BEHIND_ITEM = ("total += net(torch.randn(8, 4)).pow(2).mean()", "total += net(torch.randn(8, 4)).pow(2).mean().item()")
+
+
+@pytest.mark.parametrize(("turns", "verdict"), [("(3, 4)", "not judged"), ("(3,)", "broken")])
+def test_behind_the_steps_the_original_is_run_once_more(
+    turns: str, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = judged(monkeypatch, turns, card=False, script=BEHIND, item=BEHIND_ITEM)
+    assert set(verdicts(result).values()) == {verdict}
 
 
 #: Torch has no deterministic kernel for it, on the CPU neither.
