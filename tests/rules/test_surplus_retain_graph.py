@@ -999,3 +999,45 @@ def test_a_step_of_their_own_that_calls_a_walk_needs_the_graph(tmp_path: Path) -
     (finding,) = found(tmp_path, RULE, START, source)
     # the second walk is the last one, so that its own flag is surplus
     assert "autograd.grad" in finding.message
+
+
+#: A generator hands on what there is when it is asked.
+_ASKED = """\
+state = {{"h": torch.zeros(9, 1)}}
+batches = [torch.randn(9, 4)]
+
+
+{source}
+
+
+for step in range(3):
+    state["h"] = net(x)
+    first = head(next(source)).mean()
+    second = state["h"].exp().mean()
+    first.backward(retain_graph=True)
+    {second}
+    opt.step()
+"""
+_SOURCES = {
+    "a dict": "def going_on():\n    while True:\n        yield state['h']\n\n\nsource = going_on()",
+    "its own variable": "def going_on(kept):\n    own = kept\n    while True:\n        yield own['h']\n\n\n"
+    "source = going_on(state)",
+    "an expression": "source = (state['h'] for _ in range(99))",
+    "a method": "class Kept:\n    def all(self):\n        while True:\n            yield state['h']\n\n\n"
+    "source = Kept().all()",
+    "another generator": "def inner():\n    while True:\n        yield state['h']\n\n\ndef going_on():\n"
+    "    yield from inner()\n\n\nsource = going_on()",
+}
+
+
+@pytest.mark.parametrize("source", _SOURCES.values(), ids=_SOURCES)
+def test_what_a_generator_hands_on_later_keeps_the_flag(tmp_path: Path, source: str) -> None:
+    assert found(tmp_path, RULE, START, _ASKED.format(source=source, second="second.backward()")) == []
+
+
+@pytest.mark.parametrize(
+    "source", ["def going_on():\n    while True:\n        yield from batches\n\n\nsource = going_on()"]
+)
+def test_a_generator_of_data_keeps_no_flag(tmp_path: Path, source: str) -> None:
+    script = _ASKED.format(source=source, second="").replace("head(next(source))", "net(next(source))")
+    assert len(found(tmp_path, RULE, START, script)) == 1

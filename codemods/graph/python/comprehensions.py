@@ -8,6 +8,7 @@ from collections.abc import Callable
 from codemods.graph.model.kinds import SequenceKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import Library, Sequence
+from codemods.graph.python.deferred import defer
 from codemods.graph.python.in_place import InPlace
 from codemods.source.walking import children, walk
 
@@ -47,7 +48,7 @@ class Comprehensions(InPlace):
     def _eval_GeneratorExp(self, e: ast.GeneratorExp) -> Value:
         found: list[Value] = []
         self._comprehend(e, e.generators, lambda: found.append(self.evaluate(e.elt)))
-        return self.run.new_sequence(found, kind=SequenceKind.GENERATOR)
+        return defer(self.run, self.run.new_sequence(found, kind=SequenceKind.GENERATOR), e, self.run.frame)
 
     def _eval_SetComp(self, e: ast.SetComp) -> Value:
         found: list[Value] = []

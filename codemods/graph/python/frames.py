@@ -11,6 +11,7 @@ from codemods.graph.model.kinds import CarrierKind, SequenceKind, UnseenKind
 from codemods.graph.model.nodes import Carrier, Frame, Unseen, Value
 from codemods.graph.model.state import State, written_since
 from codemods.graph.model.values import NONE, Const, Function, Instance, Method, Partial, Tuple, Unknown
+from codemods.graph.python.deferred import defer
 from codemods.graph.python.growing import Growing
 from codemods.graph.python.remembering import Remembering
 from codemods.graph.python.turns import Turns
@@ -172,7 +173,7 @@ class Frames:
                     run.s.set((made.oid, RETURNED), returned)
                 if frame.sent:
                     run.s.set((made.oid, SENT), tuple(frame.sent))
-                return made
+                return defer(run, made, definition, frame)
             result = values[0]
             for value in values[1:]:
                 result = run.join(result, value)

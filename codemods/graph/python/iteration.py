@@ -34,6 +34,7 @@ from codemods.graph.model.values import (
     Unknown,
 )
 from codemods.graph.python.attribute_writes import AttributeWrites
+from codemods.graph.python.deferred import later
 from codemods.graph.python.enumerations import members_of
 from codemods.graph.run.contents import ITEMS, KEYS, REST
 
@@ -82,6 +83,7 @@ class Iteration(AttributeWrites):
             return [*items, *([rest] if rest is not None else [])]
         if rest is not None:
             items += [rest, rest]
+        items += later(self.run, value, at)
         for item in items:
             self.run.read(item, Carrier(CarrierKind.ELEMENT, value.oid, ""), at)
         return self._two(items)

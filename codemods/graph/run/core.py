@@ -120,6 +120,8 @@ class Core:
         """When the loops around began that may take more turns than are run, outermost first."""
         self.repeated: set[int] = set()
         """Lists that were made by ``[x] * n``, by identity: how many elements they have is not followed."""
+        self.deferred: dict[int, Any] = {}
+        """What generators can read when they go on, by identity."""
         self.uncounted: set[int] = set()
         """Lists that may have more elements than are known, by identity."""
         self.identities: dict[int, tuple[Any, frozenset[int]]] = {}

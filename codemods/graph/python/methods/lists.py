@@ -9,6 +9,7 @@ from codemods.graph.model.kinds import CarrierKind, Escape, SequenceKind, UseKin
 from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.state import CLEARED
 from codemods.graph.model.values import NONE, NUMBER, Const, Sequence, Tuple
+from codemods.graph.python.deferred import later
 from codemods.graph.python.filling import Filling
 from codemods.graph.python.methods.table import OF_LISTS
 from codemods.graph.run.contents import ITEMS, REST, SENT
@@ -30,7 +31,7 @@ def _send(engine: Filling, container: Sequence, name: str, args: Arguments, at: 
     sent = run.taken(at, Tuple(tuple(args.positional)), "sent")
     for received in run.s.get((container.oid, SENT)) or ():
         run.replace_everywhere(received, run.join(received, sent))
-    return run.one_of([*run.elements(container), sent]) or NONE
+    return run.one_of([*run.elements(container), *later(run, container, at), sent]) or NONE
 
 
 @OF_LISTS.of("append", "add", "appendleft", "insert")
