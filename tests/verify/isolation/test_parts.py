@@ -9,6 +9,8 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -19,7 +21,8 @@ from verify.isolation.launcher.mounts import Mount, inside
 from verify.isolation.launcher.places import writable_places
 from verify.isolation.launcher.processes import Process, descendants, list_processes
 from verify.isolation.launcher.removal import remove
-from verify.isolation.launcher.watching import size_of
+from verify.isolation.launcher.watching import Limits as Limited
+from verify.isolation.launcher.watching import Watch, size_of
 
 PROJECT = Path(__file__).parents[3]
 
@@ -27,6 +30,28 @@ PROJECT = Path(__file__).parents[3]
 def test_half_of_the_memory_is_the_default() -> None:
     assert Limits(1.0).memory_bytes == machine_memory() // 2
     assert Limits(1.0, memory=5).memory_bytes == 5
+
+
+@pytest.mark.parametrize(
+    ("resident", "looks", "ending"),
+    [
+        # It may be that processes share what each of them has.
+        (900, (1.0, 10.5), ""),
+        # But a look that does not come back must not let memory run out.
+        (900, (1.0, 10.5, 11.5), "MEMORY"),
+        (90, (1.0, 10.5, 11.5), ""),
+    ],
+)
+def test_a_look_into_processes_is_not_waited_for_without_end(
+    resident: int, looks: tuple[float, ...], ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "list_processes", lambda *_: [Process(5, os.getpid(), 5, resident, 1)])
+    reader: Any = SimpleNamespace(busy=False, pid=6)
+    reader.ask = lambda *_, **__: setattr(reader, "busy", True)
+    watch = Watch(5, 0, 0, reader, Limited(60.0, 500, 1 << 40, 100), None, [], [])
+    for now in looks:
+        watch._look(now)
+    assert watch.outcome.ending == ending
 
 
 def test_inside_goes_by_names_and_not_by_letters() -> None:

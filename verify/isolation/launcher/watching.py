@@ -25,6 +25,9 @@ _DISK_INTERVAL = 0.25
 # A look may take a fortieth of the processor's time at most: the run is timed.
 _SHARE = 40
 _SETTLE = 0.5  # seconds until a sum that proved harmless is looked into again
+#: Seconds that a look into processes may take. After that a page that several share counts for each of them, because
+#: memory may run out before the look is over.
+_PATIENCE = 10.0
 _SPARE = 512 << 20  # bytes that are left on the disk whatever the limit says
 
 
@@ -80,7 +83,7 @@ class Watch:
         self._tail = bytearray()
         self._events = bytearray()
         self._ready = self._gone = False
-        self._quiet_until = self._sized_until = 0.0
+        self._quiet_until = self._sized_until = self._asked = 0.0
         self._held = 0
         self._parent = os.getppid()
         self._private_shm = self.proc is not None
@@ -213,12 +216,13 @@ class Watch:
         if self._private_shm:
             self._held += shared_memory_used() + max(0, processes.kept_by_keys() - self._by_keys)
         too_much = total + self._held > self.limits.memory
-        if self.reader is None:
-            self._weigh(total + self._held if too_much else 0)
+        if self.reader is None or (self.reader.busy and now >= self._asked + _PATIENCE):
+            self._weigh(total + self._held)
         elif not self.reader.busy:
             # Workers share most of their pages, and a plain sum counts these once for each.
             exact, nameless = too_much and now >= self._quiet_until, now >= self._sized_until
             if exact or nameless:
+                self._asked = now
                 self.reader.ask(self._pids, self.proc or "/proc", self._counted, exact=exact, nameless=nameless)
 
     def _read(self, reader: Reader) -> bool:
