@@ -19,10 +19,14 @@ def quoted(text: str) -> str:
     Their parsers read the same as before. It is to be the whole of what is printed: layout may bring any word of a
     sentence to the beginning of a line.
     """
+    page = text.startswith("<?xml")
+    if "::" in text:
+        # No line of JSON begins so, and a report for people may begin with a bracket as JSON does.
+        text = _AT_FIRST.sub(r"\1&#58;:" if page else r"\1\\::", text)
     if "##" in text:
+        if page:
+            return text.replace("##", "#&#35;")
         if text.startswith(("{", "[")):
             return text.replace("##", "#\\u0023")
-        if text.startswith("<?xml"):
-            return text.replace("##", "#&#35;")
         text = _ANYWHERE.sub(r"##\1\\[", text)
-    return _AT_FIRST.sub(r"\1\\::", text) if "::" in text and not text.startswith(("{", "[")) else text
+    return text

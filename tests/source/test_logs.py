@@ -17,6 +17,7 @@ from codemods.source.logs import quoted
         ("one\n   ::set-output name=x::1\n", "one\n   \\::set-output name=x::1\n"),
         ("said ##vso[task.setvariable variable=x]1", "said ##vso\\[task.setvariable variable=x]1"),
         ("##[group]title", "##\\[group]title"),
+        ("[a].py:1: said\n::error::no\n", "[a].py:1: said\n\\::error::no\n"),
         ("##teamcity[buildStatus status='FAILURE']", "##teamcity\\[buildStatus status='FAILURE']"),
     ],
 )
@@ -33,11 +34,12 @@ def test_all_else_stays(text: str) -> None:
 
 
 def test_data_reads_the_same() -> None:
-    said = "##vso[x] ##[group] ::error::"
+    said = "##vso[x] ##[group] ::error::\n::error::no"
     text = json.dumps({"said": said, said: [said]}, indent=1)
     assert "##" not in quoted(text)
     assert json.loads(quoted(text)) == json.loads(text)
     page = f'<?xml version="1.0"?>\n<a b="{said}">{said}</a>'
     assert "##" not in quoted(page)
     read = ET.fromstring(quoted(page))
-    assert (read.text, read.get("b")) == (said, said)
+    assert (read.text, read.get("b")) == (said, said.replace("\n", " "))
+    assert "\n::" not in quoted(page)
