@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import operator
+import os
+import re
+import sys
 from typing import Any, NamedTuple
 
 
@@ -35,15 +39,65 @@ def _load_source(name: str, pathname: str, file: Any = None) -> Any:
     loader = SourceFileLoader(name, pathname)
     spec = spec_from_loader(name, loader)
     assert spec is not None
-    module = module_from_spec(spec)
+    # Data classes and pickles look up the module of a class by its name.
+    module = sys.modules[name] = module_from_spec(spec)
     loader.exec_module(module)
     return module
 
 
-def _resource(package: Any, name: str) -> str:
-    from importlib.resources import files
+@functools.total_ordering
+class _LooseVersion:
+    """Numbers and words, each compared with what has its place; a text beside it is read as a version.
 
-    return str(files(getattr(package, "project_name", package)).joinpath(name))
+    (A development version comes before its release for ``packaging``, and behind it here.)
+    """
+
+    def __init__(self, vstring: str | None = None) -> None:
+        if vstring:
+            self.parse(vstring)
+
+    def parse(self, vstring: str) -> None:
+        self.vstring = vstring
+        parts = re.findall(r"\d+|[a-z]+|[^\da-z.]+", vstring)
+        self.version = [int(part) if part.isdigit() else part for part in parts]
+
+    def __str__(self) -> str:
+        return self.vstring
+
+    def __eq__(self, other: object) -> bool:
+        return self.version == _LooseVersion(str(other)).version
+
+    def __lt__(self, other: object) -> bool:
+        return self.version < _LooseVersion(str(other)).version
+
+
+def _resource(package: str, name: str) -> str:
+    return os.path.join(os.path.dirname(importlib.import_module(package).__file__ or ""), name)
+
+
+def _distribution(requirement: Any) -> Any:
+    """What is installed of it. Its version is not looked at: programs with old names ask for old releases."""
+    from importlib.metadata import distribution
+
+    return distribution(importlib.import_module("packaging.requirements").Requirement(str(requirement)).name)
+
+
+def _require(*requirements: Any) -> list[Any]:
+    """Who asks in order to know whether something is installed is told."""
+    named = [one for each in requirements for one in ([each] if isinstance(each, str) else each)]
+    return [_distribution(one) for one in named if one.strip()]
+
+
+def _to_numpy_matrix(*arguments: Any, **named: Any) -> Any:
+    import numpy as np
+
+    return np.asmatrix(importlib.import_module("networkx").to_numpy_array(*arguments, **named))
+
+
+def _to_scipy_sparse_matrix(*arguments: Any, **named: Any) -> Any:
+    # Of arrays ``*`` is another product.
+    made = importlib.import_module("networkx").to_scipy_sparse_array(*arguments, **named)
+    return getattr(importlib.import_module("scipy.sparse"), f"{made.format}_matrix")(made)
 
 
 def _assignment(X: Any) -> Any:  # noqa: N803
@@ -121,14 +175,14 @@ FORMER: dict[str, dict[str, Any]] = {
     "fractions": {"gcd": "math.gcd"},
     "imp": {"reload": "importlib.reload", "load_source": _load_source},
     "distutils": {},
-    "distutils.version": dict.fromkeys(("LooseVersion", "StrictVersion"), "packaging.version.Version"),
+    "distutils.version": {"LooseVersion": _LooseVersion, "StrictVersion": "packaging.version.Version"},
     "distutils.util": {"strtobool": _strtobool},
     "pkg_resources": {
         "parse_version": "packaging.version.parse",
-        "get_distribution": "importlib.metadata.distribution",
+        "get_distribution": _distribution,
         "DistributionNotFound": "importlib.metadata.PackageNotFoundError",
         "resource_filename": _resource,
-        "require": lambda *_: [],
+        "require": _require,
         "declare_namespace": lambda *_: None,
     },
     "time": {"clock": "time.process_time"},
@@ -165,9 +219,9 @@ FORMER: dict[str, dict[str, Any]] = {
     },
     "networkx": {
         "from_numpy_matrix": "networkx.from_numpy_array",
-        "to_numpy_matrix": "networkx.to_numpy_array",
+        "to_numpy_matrix": _to_numpy_matrix,
         "from_scipy_sparse_matrix": "networkx.from_scipy_sparse_array",
-        "to_scipy_sparse_matrix": "networkx.to_scipy_sparse_array",
+        "to_scipy_sparse_matrix": _to_scipy_sparse_matrix,
     },
     "PIL.Image": {"ANTIALIAS": "PIL.Image.LANCZOS", "LINEAR": "PIL.Image.BILINEAR", "CUBIC": "PIL.Image.BICUBIC"},
     "matplotlib.cm": {"get_cmap": "matplotlib.pyplot.get_cmap"},

@@ -1,11 +1,16 @@
 """Names that newer releases lack, in real child processes."""
 
 import importlib.util
+import sys
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from tests.verify.probe.tools import probe
 from verify.probe.standins.former import is_former
+from verify.probe.standins.former_names import FORMER
 
 OLD = """
 import collections, inspect, time
@@ -40,6 +45,47 @@ def test_former_names_mean_what_they_meant() -> None:
     told = [standin["what"] for standin in record.standins]
     assert told[:3] == ["collections.Iterable", "collections.Mapping", "time.clock"]
     assert {"numpy.Inf", "numpy.array", "inspect.getargspec"} <= set(told)
+
+
+def test_versions_are_compared_as_they_were() -> None:
+    loose = FORMER["distutils.version"]["LooseVersion"]
+    assert loose("1.10") > loose("1.9")
+    assert loose("1.0") == "1.0"
+    assert loose("1.0") != "1.0.0"
+    # What packaging says otherwise: a build between two releases.
+    assert loose("2.1.0a0+abc") >= "2.1"
+    assert (str(loose("2.1b-x")), loose("2.1b-x").version) == ("2.1b-x", [2, 1, "b", "-", "x"])
+
+
+def test_what_is_installed_is_told_from_what_is_not() -> None:
+    library = FORMER["pkg_resources"]
+    assert library["require"]("torch>=99", ["numpy", ""])[1].metadata["Name"] == "numpy"
+    assert library["get_distribution"]("torch>=99").metadata["Name"] == "torch"
+    for name in ("require", "get_distribution"):
+        with pytest.raises(PackageNotFoundError):
+            library[name]("never-there")
+
+
+def test_a_source_is_loaded_as_a_module_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "cells.py"
+    source.write_text(
+        "from __future__ import annotations\nimport dataclasses\n\n@dataclasses.dataclass\nclass Cell:\n    size: int\n"
+    )
+    monkeypatch.setitem(sys.modules, "cells_of_a_test", ModuleType("cells_of_a_test"))
+    module = FORMER["imp"]["load_source"]("cells_of_a_test", str(source))
+    assert sys.modules["cells_of_a_test"] is module
+    assert module.Cell(3).size == 3
+
+
+def test_files_beside_a_module_are_found() -> None:
+    assert FORMER["pkg_resources"]["resource_filename"](__name__, "x.txt") == str(Path(__file__).parent / "x.txt")
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_a_matrix_stays_one() -> None:
+    networkx = pytest.importorskip("networkx")
+    matrix = FORMER["networkx"]["to_numpy_matrix"](networkx.path_graph(3))
+    assert (matrix * matrix).tolist() == [[1, 0, 1], [0, 2, 0], [1, 0, 1]]
 
 
 def test_without_being_asked_for_they_are_not_there() -> None:
