@@ -11,7 +11,7 @@ from verify.diagnosis.model import Fault
 from verify.fixing.clues import Candidate, apart_in_a_step, at, named, place_of
 from verify.fixing.states import EACH_STEP, is_target
 from verify.fixing.texts import Text, Texts
-from verify.syntax import bound, covers, names, pairs, read, targets
+from verify.syntax import bound, covers, last_name, names, pairs, paths, read, targets
 
 _SIMPLE = (ast.Assign, ast.AnnAssign)
 
@@ -188,7 +188,8 @@ def changed_later(fault: Fault, texts: Texts, file: Text, backward: ast.stmt) ->
         if saved is not None and saved[0].path == file.path and covers(changing, saved[1].lineno):
             continue
         between = block[block.index(changing) + 1 : block.index(backward) + 1]
-        if any(_stored(changing) & names(each) or _written(changing) & _paths(each) for each in between):
+        stored, written = _stored(changing), _written(changing, file)
+        if any(stored & names(each) or written & paths(each) for each in between):
             # What stands between would see other values.
             continue
         title = f"make the change of {file.at(changing.lineno)} after the backward at {file.at(backward.lineno)}"
@@ -203,19 +204,30 @@ def _stored(statement: ast.stmt) -> set[str]:
     return bound(statement).difference(*map(names, loops))
 
 
-def _written(statement: ast.stmt) -> set[str]:
-    """The paths whose tensors ``statement`` writes to: ``x[mask] = 0``, ``self.x.data += 1``, ``x.mul_(2)``."""
+def _written(statement: ast.stmt, file: Text) -> set[str]:
+    """The paths whose tensors ``statement`` writes to: ``x[mask] = 0``, ``self.x.data += 1``, ``x.mul_(2)``,
+    ``torch.relu_(x)``, ``torch.exp(y, out=x)``."""
     places = [target for each in ast.walk(statement) for target in targets(each)]
+    imported = {
+        (alias.asname or alias.name).partition(".")[0]
+        for node in ast.walk(file.tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    }
     for call in (each for each in ast.walk(statement) if isinstance(each, ast.Call)):
-        if isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_"):
-            places.append(call.func.value)
+        named = {keyword.arg: keyword.value for keyword in call.keywords}
+        places += [named["out"]] if "out" in named else []
+        if not last_name(call.func).endswith("_") and "inplace" not in named:
+            continue
+        # A module's function writes to what it is given, a tensor's method to the tensor.
+        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if receiver is None or names(receiver) & imported:
+            places += call.args[:1]
+        if receiver is not None and not (isinstance(receiver, ast.Name) and receiver.id in imported):
+            places.append(receiver)
     found = set()
     for place in places:
         while isinstance(place, ast.Subscript) or (isinstance(place, ast.Attribute) and place.attr == "data"):
             place = place.value
         found.add(ast.unparse(place))
     return found
-
-
-def _paths(statement: ast.stmt) -> set[str]:
-    return {ast.unparse(each) for each in ast.walk(statement) if isinstance(each, (ast.Name, ast.Attribute))}

@@ -298,10 +298,13 @@ def test_an_update_by_hand_goes_behind_the_backward_that_needs_what_it_changes()
     assert moved.files["t.py"].endswith("    loss.backward()\n    with no_grad():\n        a.mul_(2)\n")
 
 
-@pytest.mark.parametrize("change", ["w[m] = 0.0", "w *= 2", "w.data.mul_(2)", "w.data[0] = x"])
+@pytest.mark.parametrize(
+    "change",
+    ["w[m] = 0.0", "w *= 2", "w.data.mul_(2)", "w.data[0] = x", "torch.relu_(w)", "torch.exp(x, out=w)"],
+)
 def test_a_change_in_place_is_not_moved_behind_what_reads_it(change: str) -> None:
     for name in ("w", "self.w"):
-        text = f"h = f(w)\n{change}\nloss = h.sum()\nloss.backward()\n".replace("w", name)
+        text = f"import torch; h = f(w)\n{change}\nloss = h.sum()\nloss.backward()\n".replace("w", name)
         clues = (Clue("cause", at(2)), Clue("carrier", name=name), Clue("saved by", at(1)))
         moved = [each for each in offered(Kind.CHANGED_IN_PLACE, text, *clues, site=at(4)) if each.way == "later"]
         assert [each.files["t.py"].splitlines()[-1] for each in moved] == [change.replace("w", name)]
