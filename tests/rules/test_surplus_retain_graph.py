@@ -1027,6 +1027,12 @@ _SOURCES = {
     "source = Kept().all()",
     "another generator": "def inner():\n    while True:\n        yield state['h']\n\n\ndef going_on():\n"
     "    yield from inner()\n\n\nsource = going_on()",
+    "a method that it calls": "class Kept:\n    def now(self):\n        return state['h']\n\n    def all(self):\n"
+    "        while True:\n            yield self.now()\n\n\nsource = Kept().all()",
+    "a module that it calls": "class Kept(nn.Module):\n    def forward(self, x):\n        return state['h'] + x\n\n\n"
+    "kept = Kept()\n\n\ndef going_on():\n    while True:\n        yield kept(batches[0])\n\n\nsource = going_on()",
+    "a function in a dict": "table = {'now': lambda: state['h']}\n\n\ndef going_on():\n    while True:\n"
+    "        yield table['now']()\n\n\nsource = going_on()",
 }
 
 
@@ -1040,4 +1046,52 @@ def test_what_a_generator_hands_on_later_keeps_the_flag(tmp_path: Path, source: 
 )
 def test_a_generator_of_data_keeps_no_flag(tmp_path: Path, source: str) -> None:
     script = _ASKED.format(source=source, second="").replace("head(next(source))", "net(next(source))")
+    assert len(found(tmp_path, RULE, START, script)) == 1
+
+
+#: A loop asks a generator again in each turn.
+_GONE_THROUGH = """\
+state = {{"h": torch.zeros(9, 1)}}
+
+
+class Kept:
+    def __init__(self):
+        self.last = None
+
+    def all(self):
+        for _ in range(9):
+            yield {given}
+
+
+kept = Kept()
+for {target} in {through}:
+    out = (head(x) + given).tanh()
+    loss = out.mean()
+    state["h"] = kept.last = out
+    loss.backward(retain_graph=True)
+    opt.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "through"),
+    [
+        ("given", "kept.all()"),
+        ("_, given", "enumerate(kept.all())"),
+        ("_, given", "zip(range(9), kept.all())"),
+        ("given", "(one for one in kept.all())"),
+    ],
+)
+def test_what_a_loop_gets_of_a_generator_in_later_turns_keeps_the_flag(
+    tmp_path: Path, target: str, through: str
+) -> None:
+    script = _GONE_THROUGH.format(target=target, through=through, given="state['h']")
+    assert found(tmp_path, RULE, START, script) == []
+
+
+@pytest.mark.parametrize(("target", "through"), [("given", "kept.all()"), ("_, given", "enumerate(kept.all())")])
+def test_a_generator_of_an_object_that_keeps_a_graph_may_hand_out_data(
+    tmp_path: Path, target: str, through: str
+) -> None:
+    script = _GONE_THROUGH.format(target=target, through=through, given="torch.randn(9, 1)")
     assert len(found(tmp_path, RULE, START, script)) == 1

@@ -27,6 +27,7 @@ from codemods.graph.model.values import (
     Tuple,
     Unknown,
 )
+from codemods.graph.python.deferred import later
 from codemods.graph.python.operators import Operators
 from codemods.graph.run.contents import ITEMS, REST
 from codemods.source.walking import walk
@@ -135,6 +136,11 @@ class Assignments(Operators):
         self.assign(s.target, value, None)
         if name == "Add" and isinstance(old, Tuple) and isinstance(value, Tuple):
             self.torch.note_grown(value, self.growing.parts_of_container(s.value))
+
+    def take(self, target: ast.expr, through: Value, at: ast.AST, value: Value) -> None:
+        """Assign what a turn of a loop begins with: ``value``, or what the generator that it goes ``through`` reads
+        when it goes on."""
+        self.assign(target, self.run.one_of([value, *later(self.run, through, at)]) or value, None)
 
     def _do_Delete(self, s: ast.Delete) -> None:
         run = self.run

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable
 
 from codemods.graph.model.kinds import SequenceKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import Library, Sequence
-from codemods.graph.python.deferred import defer
+from codemods.graph.python.deferred import defer, noting
 from codemods.graph.python.in_place import InPlace
 from codemods.source.walking import children, walk
 
@@ -47,8 +48,9 @@ class Comprehensions(InPlace):
 
     def _eval_GeneratorExp(self, e: ast.GeneratorExp) -> Value:
         found: list[Value] = []
-        self._comprehend(e, e.generators, lambda: found.append(self.evaluate(e.elt)))
-        return defer(self.run, self.run.new_sequence(found, kind=SequenceKind.GENERATOR), e, self.run.frame)
+        with noting(self.run) as reads:
+            self._comprehend(e, e.generators, lambda: found.append(self.evaluate(e.elt)))
+        return defer(self.run, self.run.new_sequence(found, kind=SequenceKind.GENERATOR), self.run.frame, reads)
 
     def _eval_SetComp(self, e: ast.SetComp) -> Value:
         found: list[Value] = []
@@ -120,7 +122,8 @@ class Comprehensions(InPlace):
                     return
             self._comprehend(e, rest, body)
 
-        self.turns.run_all(e, values, lambda value: self.assign(first.target, value, None), turn, counted=counted)
+        begin = functools.partial(self.take, first.target, through, e)
+        self.turns.run_all(e, values, begin, turn, counted=counted)
         return counted and not rest and not first.ifs
 
 

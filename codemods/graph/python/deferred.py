@@ -3,70 +3,77 @@
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
+import itertools
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
+from codemods.graph.model.cells import Key
 from codemods.graph.model.nodes import Frame, Value
-from codemods.graph.model.values import Function, Sequence, Tuple, Unknown
+from codemods.graph.model.values import Instance, Sequence, Tuple, Unknown
 from codemods.graph.run.run import Run
 
 
 class Deferred(NamedTuple):
-    """What the body of a generator can read: variables of ``owners`` (frames, the globals last), and what its own
-    variables ``held`` where it was left."""
+    """What a generator can read when it goes on: the cells that its body read, and the functions that this called;
+    what its own variables ``held`` where it was left."""
 
-    names: frozenset[str]
-    owners: tuple[int, ...]
+    cells: tuple[Key, ...]
     held: tuple[Value, ...]
 
 
-def defer(run: Run, made: Sequence, body: ast.AST, frame: Frame) -> Sequence:
-    """Note what the generator ``made`` by ``body``, which ran in ``frame``, can read later; return ``made``."""
-    names = frame.file.once(_names_read, body)
-    found = (run.s.get((frame.fid, name)) for name in sorted(names & frame.names))
-    held = tuple(value for value in found if isinstance(value, Value))
-    closure = frame.function.closure if frame.function is not None else 0
-    run.deferred[made.oid] = Deferred(names, (frame.fid, *_around(run, closure), frame.module_globals), held)
+@contextmanager
+def noting(run: Run) -> Iterator[dict[Key, Any]]:
+    """The cells that are read meanwhile, with what they held."""
+    outer = run.s.reads
+    reads: dict[Key, Any] = {}
+    run.s.reads = reads
+    try:
+        yield reads
+    finally:
+        run.s.reads = outer
+        if outer is not None:
+            for cell, value in reads.items():
+                outer.setdefault(cell, value)
+
+
+def defer(run: Run, made: Sequence, frame: Frame, cells: Collection[Key]) -> Sequence:
+    """Note that the generator ``made``, whose body ran in ``frame`` and read ``cells``, can read these later; return
+    ``made``."""
+    own = {cell: run.s.peek(cell) for cell in cells if cell[0] == frame.fid}
+    run.deferred[made.oid] = Deferred(tuple(cells), tuple(v for v in own.values() if isinstance(v, Value)))
     return made
 
 
-def later(run: Run, generator: Sequence, at: ast.AST) -> list[Value]:
+def hand_on(run: Run, made: Sequence, given: Iterable[Value]) -> Sequence:
+    """Note that ``made`` gets its elements from the generators among the ``given`` when it is asked; return it."""
+    known = [run.deferred[one.oid] for one in given if isinstance(one, Sequence) and one.oid in run.deferred]
+    if known:
+        cells, held = (tuple(itertools.chain.from_iterable(each)) for each in zip(*known, strict=True))
+        run.deferred[made.oid] = Deferred(cells, held)
+    return made
+
+
+def later(run: Run, generator: Value, at: ast.AST) -> list[Value]:
     """What ``generator`` may hand out beside its known elements: graphs that have come, since it was made, into what it
-    and the functions that it names read."""
-    deferred = run.deferred.get(generator.oid)
-    if deferred is None:
+    reads; nothing of other values."""
+    if not isinstance(generator, Sequence) or generator.oid not in run.deferred:
         return []
-    read = dict.fromkeys([*deferred.held, *_values(run, deferred.names, deferred.owners)])
-    waiting = list(read)
-    while waiting:
-        function = waiting.pop()
-        if isinstance(function, Function):
-            names = function.file.once(_names_read, function.definition)
-            owners = (*_around(run, function.closure), function.module_globals)
-            new = [value for value in _values(run, names, owners) if value not in read]
-            read.update(dict.fromkeys(new))
-            waiting += new
-    value = Tuple(tuple(read))
+    deferred: Deferred = run.deferred[generator.oid]
     since = run.born[generator.oid]
-    if not any(node.birth > since and not node.leaf for node in (*run.nodes_of(value), *run.held_in([value]))):
+    if not run.trace.nodes or run.trace.nodes[-1].birth <= since:
+        return []
+    read = dict.fromkeys([*deferred.held, *_values(run, deferred.cells)])
+    value = Tuple(tuple(read))
+    # which attributes of an object it reads is known by their cells
+    holders = [one for one in read if not isinstance(one, Instance)]
+    if not any(node.birth > since and not node.leaf for node in (*run.nodes_of(value), *run.held_in(holders))):
         return []
     made: Unknown = run.taken(at, value, "next")
     return [made]
 
 
-def _values(run: Run, names: frozenset[str], owners: tuple[int, ...]) -> list[Value]:
-    found = (run.s.get((owner, name)) for owner in owners for name in sorted(names))
-    return [value for value in found if isinstance(value, Value)]
-
-
-def _around(run: Run, closure: int) -> tuple[int, ...]:
-    """The frames that a function closes over, from the inside out."""
-    found = []
-    while closure:
-        found.append(closure)
-        closure = run.closures.get(closure, 0)
-    return tuple(found)
-
-
-def _names_read(body: ast.AST) -> frozenset[str]:
-    names = (node for node in ast.walk(body) if isinstance(node, ast.Name))
-    return frozenset(node.id for node in names if isinstance(node.ctx, ast.Load))
+def _values(run: Run, cells: Iterable[Key]) -> Iterator[Value]:
+    for cell in cells:
+        content = run.s.get(cell)
+        yield from (v for v in (content if isinstance(content, tuple) else (content,)) if isinstance(v, Value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 from codemods.graph.libraries.calls import Libraries
 from codemods.graph.model.arguments import Arguments
@@ -11,7 +12,7 @@ from codemods.graph.model.kinds import CarrierKind, SequenceKind, UnseenKind
 from codemods.graph.model.nodes import Carrier, Frame, Unseen, Value
 from codemods.graph.model.state import State, written_since
 from codemods.graph.model.values import NONE, Const, Function, Instance, Method, Partial, Tuple, Unknown
-from codemods.graph.python.deferred import defer
+from codemods.graph.python.deferred import defer, noting
 from codemods.graph.python.growing import Growing
 from codemods.graph.python.remembering import Remembering
 from codemods.graph.python.turns import Turns
@@ -134,6 +135,13 @@ class Frames:
 
     def run_body(self, frame: Frame, definition: ast.AST) -> Value:
         """Run a function in its frame; what it returns on all its paths, joined."""
+        if not frame.file.once(_yields, definition):
+            return self._run(frame, definition, {})
+        with noting(self.run) as reads:
+            return self._run(frame, definition, reads)
+
+    def _run(self, frame: Frame, definition: ast.AST, reads: dict[Key, Any]) -> Value:
+        """The same, where what the body of a generator reads is noted in ``reads``."""
         run = self.run
         caller, was_dead = run.frame, run.dead
         run.frame = frame
@@ -173,7 +181,7 @@ class Frames:
                     run.s.set((made.oid, RETURNED), returned)
                 if frame.sent:
                     run.s.set((made.oid, SENT), tuple(frame.sent))
-                return defer(run, made, definition, frame)
+                return defer(run, made, frame, reads)
             result = values[0]
             for value in values[1:]:
                 result = run.join(result, value)

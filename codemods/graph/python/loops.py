@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable
 
 from codemods.graph.model.nodes import Value
@@ -26,7 +27,8 @@ class Loops(Branches):
             return
         if len(values) > _FEW:
             values = last_of_each(s, values, self.run, self.load_name)
-        self._loop(s, values, lambda value: self.assign(s.target, value, None), counted=self.is_counted(through))
+        begin = functools.partial(self.take, s.target, through, s.iter)
+        self._loop(s, values, begin, counted=self.is_counted(through))
 
     _do_AsyncFor = _do_For  # noqa: N815
 

@@ -30,6 +30,7 @@ from codemods.graph.model.nodes import Carrier, Frame, Node, Place, Unseen, Valu
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.trace import Handing, Storing
 from codemods.graph.model.values import Function, Library, Mapping, Sequence, Tensor, Tuple, Unknown
+from codemods.graph.python.deferred import noting
 from codemods.graph.run.contents import ITEMS, REST
 from codemods.graph.run.run import Run
 
@@ -166,14 +167,8 @@ class Remembering:
         where that follows from what it read."""
         run = self.run
         before = self._before(asked)
-        outer_reads = run.s.reads
-        reads: dict[Key, Any] = {}
-        run.s.reads = reads
-        result, raises = body()
-        run.s.reads = outer_reads
-        if outer_reads is not None:
-            for cell, value in reads.items():
-                outer_reads.setdefault(cell, value)
+        with noting(run) as reads:
+            result, raises = body()
         if raises or run.s.grad is not frame.grad or not simple(result):
             return result
         if not run.frame.inside_module and len(run.trace.nodes) > before.nodes and not nodes_in(result):

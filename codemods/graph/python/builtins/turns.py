@@ -10,6 +10,7 @@ from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import NUMBER, Library, Parameters, Plain, Sequence, Tuple
 from codemods.graph.python.builtins.table import BUILTINS
 from codemods.graph.python.containers import Containers
+from codemods.graph.python.deferred import hand_on
 from codemods.graph.run.contents import RETURNED
 
 _TURNS = 2
@@ -44,7 +45,7 @@ def _enumerate(engine: Containers, name: str, args: Arguments, at: ast.AST) -> V
     turns = engine.iterate(args.positional[0], at)
     plain = len(args.all()) == 1 and not args.more
     pairs: list[Value] = [Tuple((engine.count(i, at) if plain else NUMBER, value)) for i, value in enumerate(turns)]
-    made = engine.run.new_sequence(pairs, kind=SequenceKind.TURNS)
+    made = hand_on(engine.run, engine.run.new_sequence(pairs, kind=SequenceKind.TURNS), args.positional[:1])
     return engine.counted_as(made, args.positional[0])
 
 
@@ -62,7 +63,7 @@ def _zip(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     for i in range(min(counts, default=max(_TURNS, min(map(len, columns))))):
         row = [_nth(column, i) if column else engine.run.unknown("item") for column in columns]
         rows.append(Tuple(tuple(row)))
-    made = engine.run.new_sequence(rows, kind=SequenceKind.TURNS)
+    made = hand_on(engine.run, engine.run.new_sequence(rows, kind=SequenceKind.TURNS), args.positional)
     return made if counts else engine.counted_as(made, args.positional[0])
 
 
