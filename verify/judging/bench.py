@@ -143,8 +143,8 @@ def judge(
         return Stages(programs, unproved).solve(groups)
 
     outcome = solved()
-    # The first run ends where its steps are made, the one that waits for lines may come to more, which is not known to
-    # be repeatable.
+    # The first run ends with its last step. The second one waits for lines and may go on: whether what comes there is
+    # repeatable, these two do not show.
     doubts = MORE_ON_A_CARD if _on_a_card(original) else int(not alike(again.record, original.record))
     if any(rewrite.verdict is Verdict.BROKEN for rewrite in outcome.rewrites):
         for _ in range(doubts if repeatable.difference is Difference.IDENTICAL else 0):
