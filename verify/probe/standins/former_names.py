@@ -72,7 +72,8 @@ class _LooseVersion:
 
 
 def _resource(package: str, name: str) -> str:
-    return os.path.join(os.path.dirname(importlib.import_module(package).__file__ or ""), name)
+    file = getattr(importlib.import_module(package), "__file__", None)
+    return os.path.join(os.path.dirname(file or ""), name)
 
 
 def _distribution(requirement: Any) -> Any:
@@ -98,6 +99,12 @@ def _to_scipy_sparse_matrix(*arguments: Any, **named: Any) -> Any:
     # Of arrays ``*`` is another product.
     made = importlib.import_module("networkx").to_scipy_sparse_array(*arguments, **named)
     return getattr(importlib.import_module("scipy.sparse"), f"{made.format}_matrix")(made)
+
+
+def _in1d(ar1: Any, ar2: Any, *arguments: Any, **named: Any) -> Any:
+    import numpy as np
+
+    return np.isin(np.ravel(ar1), ar2, *arguments, **named)
 
 
 def _assignment(X: Any) -> Any:  # noqa: N803
@@ -161,7 +168,6 @@ _NUMPY = {
     "alltrue": "all",
     "sometrue": "any",
     "round_": "round",
-    "in1d": "isin",
     "row_stack": "vstack",
     "trapz": "trapezoid",
 }
@@ -192,6 +198,7 @@ FORMER: dict[str, dict[str, Any]] = {
         **dict.fromkeys(("Inf", "Infinity", "PINF", "infty"), "numpy.inf"),
         **dict.fromkeys(("NaN", "NAN"), "numpy.nan"),
         **{name: f"numpy.{now}" for name, now in _NUMPY.items()},
+        "in1d": _in1d,
         "mat": "numpy.asmatrix",
         "math": "math",
         "asscalar": operator.methodcaller("item"),

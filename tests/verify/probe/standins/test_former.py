@@ -81,6 +81,10 @@ def test_files_beside_a_module_are_found() -> None:
     assert FORMER["pkg_resources"]["resource_filename"](__name__, "x.txt") == str(Path(__file__).parent / "x.txt")
 
 
+def test_one_dimension_comes_of_any_number() -> None:
+    assert FORMER["numpy"]["in1d"]([[1, 2], [3, 4]], [2, 3]).tolist() == [False, True, True, False]
+
+
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
 def test_a_matrix_stays_one() -> None:
     networkx = pytest.importorskip("networkx")
