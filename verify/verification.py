@@ -82,11 +82,13 @@ def verify(
             return any((where.path, where.line) == (each.path, each.span.line) for each in findings)
 
         originals = []
+        lacked = []
         late: tuple[str, ...] = ()
         for number, command in enumerate(commands):
             tell(f"original: {command.text}")
             try:
                 originals.append(_first(runner, command, tell, mended))
+                lacked.append(runner.instead)
             except OutOfTime as error:
                 late = tuple(f"{command.text} was not run: {error}" for command in commands[number:])
                 commands = commands[:number]
@@ -96,7 +98,8 @@ def verify(
             chosen = targets if targets is not None else _targets(runner, commands, originals, exclude)
             rewriter = RuleRewriter(chosen, options, root=root, jobs=jobs, wanted=wanted)
         version = rewriter.all()
-        entries = _entries(runner, rewriter, version, commands, originals, exclude, tell)
+        runs = list(zip(commands, originals, lacked, strict=True))
+        entries = _entries(runner, rewriter, version, runs, exclude, tell)
         # After those of the commands come the entries that were found on the way.
         found = [reason_of(entry, command, runner) for entry, command in zip_longest(entries, commands)]
     if not all(reason for reason, _ in found):
@@ -127,19 +130,22 @@ def _entries(
     runner: Runner,
     rewriter: Rewriter,
     version: Version,
-    commands: Sequence[Command],
-    originals: Sequence[Run],
+    runs: Sequence[tuple[Command, Run, missing.Instead]],
     exclude: Sequence[str],
     tell: Telling,
 ) -> list[Entry]:
-    """Judge the rewrites of ``version`` by each command, and by what else reaches them."""
-    runs = list(zip(commands, originals, strict=True))
-    if runner.settings.shapes:
-        return [judge_by_shapes(runner, rewriter, version, *run, tell) for run in runs]
-    search = _search(runner, rewriter, version, exclude, tell)
-    also = search.also
-    entries = [_judged(runner, rewriter, version, *run, tell, also) for run in runs]
-    return search.run(commands, entries)
+    """Judge the rewrites of ``version`` by each command, and by what else reaches them; of ``runs`` each has what stood
+    in for what it lacked."""
+    search = None if runner.settings.shapes else _search(runner, rewriter, version, exclude, tell)
+    entries = []
+    for command, original, instead in runs:
+        # With what a later command lacks this one may take another branch than in its first run.
+        runner.instead = instead
+        if search is None:
+            entries.append(judge_by_shapes(runner, rewriter, version, command, original, tell))
+        else:
+            entries.append(_judged(runner, rewriter, version, command, original, tell, search.also))
+    return entries if search is None else search.run([command for command, *_ in runs], entries)
 
 
 def _judged(

@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 
+from codemods.cli._choices import settle_choices
 from codemods.terms.findings import Promise
 from tests.commands import codemod
 from tests.verify.judging.test_verdicts import changed, verdicts
-from tests.verify.zygote import warm
+from tests.verify.zygote import ForkedPlace, warm
+from verify.running.settings import Settings, script_command
+from verify.verification import verify
 
 pytestmark = pytest.mark.slow
 
@@ -87,6 +90,21 @@ OLD = (
     "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--name', required=True)\n"
     "name = parser.parse_args().name\n" + MODEL + "{line}\n" + LOOP
 )
+
+
+@pytest.mark.usefixtures("warm")
+def test_what_one_command_lacks_does_not_stand_in_for_it_in_another(folder: Path) -> None:
+    (folder / "shown.py").write_text("import nowhere_one\nnowhere_one.show()\n" + MODEL + LOOP)
+    without = "try:\n    import nowhere_one\nexcept ImportError:\n    model.weight.data.fill_(0.5)\n"
+    (folder / "train.py").write_text(MODEL + without + LOOP)
+    settings = Settings(reach=0.0)
+    commands = [script_command(name, [], settings.python) for name in ("train.py", "shown.py")]
+    options = settle_choices(".", **dict.fromkeys(("config", "select", "ignore", "exclude"))).options
+    found = verify(commands, options=options, settings=settings, jobs=1, place=ForkedPlace)
+    assert [(each.finding.path, each.verdict.value) for each in found.rewrites] == [
+        ("shown.py", "kept"),
+        ("train.py", "kept"),
+    ]
 
 
 @pytest.mark.usefixtures("warm")
