@@ -222,8 +222,8 @@ def altered(trace: Trace, file: ParsedFile, statements: Iterable[ast.stmt]) -> s
     """What is changed where it is, as text: by methods as ``names.append(x)``, ``x.mul_(2)``, ``last = names.pop()``,
     by ``setattr``, and by the functions of the tree that the statements enter: of these the attributes that they write,
     as ``.name`` of whatever object, and the variables of functions around them."""
-    entered = entered_by(trace)
-    found = {text for definition in all_entered(entered, statements) for text in writes_elsewhere(definition)}
+    entered = trace.once(entered_by)
+    found = {text for definition in all_entered(trace, statements) for text in writes_elsewhere(definition)}
     for call in (node for statement in statements for node in walk(statement) if isinstance(node, ast.Call)):
         name = method(call)
         found |= written_by_name(call)
@@ -240,7 +240,7 @@ def apart(trace: Trace, file: ParsedFile, first: list[ast.stmt], second: list[as
     for one, other in ((first, second), (second, first)):
         own = bound(one)
         deep = altered(trace, file, one)
-        entered = [s for d in all_entered(entered_by(trace), other) for s in getattr(d, "body", ())]
+        entered = [s for d in all_entered(trace, other) for s in getattr(d, "body", ())]
         there, inside = bound(other) | read(other), read(s for s in entered if isinstance(s, ast.stmt))
         of_attributes = {f".{text.rpartition('.')[2]}" for text in own if "." in text}
         if (own | deep) & there or deep & inside or of_attributes & {t for t in inside if t[0] == "."}:

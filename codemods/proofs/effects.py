@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from functools import cached_property
 
 from codemods.graph.model.facts.operations import RANDOM_CALLS
 from codemods.graph.model.trace import Trace
@@ -37,21 +36,23 @@ class Effects:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
+        self.entered = trace.once(entered_by)
+        self._known: dict[ast.AST, str] = {}
 
-    @cached_property
-    def entered(self) -> dict[ast.AST, list[ast.AST]]:
-        """The functions of the tree that each call entered."""
-        return entered_by(self.trace)
-
-    def of(self, body: ast.AST, seen: set[ast.AST] | None = None) -> str:
+    def of(self, body: ast.AST) -> str:
         """What a body, or a function of the tree that it enters, may do beside computing; empty if nothing."""
-        seen = {body} if seen is None else seen | {body}
+        return next(filter(None, map(self._alone, (body, *all_entered(self.trace, [body])))), "")
+
+    def _alone(self, body: ast.AST) -> str:
+        """The same of a body without what it enters."""
+        if body not in self._known:
+            self._known[body] = self._found(body)
+        return self._known[body]
+
+    def _found(self, body: ast.AST) -> str:
         if isinstance(body, DEFINITIONS) and (writes_elsewhere(body) or _fills_given(body)):
             return _MORE
         for node in walk(body):
-            inner = [d for d in self.entered.get(node, ()) if d not in seen]
-            if why := next(filter(None, (self.of(d, seen) for d in inner)), ""):
-                return why
             if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
                 return _MORE
             if not isinstance(node, ast.Call):
@@ -72,24 +73,25 @@ def draws(code: ast.AST) -> bool:
     return any(isinstance(node, ast.Call) and called(node) in RANDOM_CALLS for node in walk(code))
 
 
-def entered_by(trace: Trace) -> dict[ast.AST, list[ast.AST]]:
-    """The functions of the tree that each call entered."""
-    found: dict[ast.AST, list[ast.AST]] = {}
+def entered_by(trace: Trace) -> dict[ast.AST, dict[ast.AST, None]]:
+    """The functions of the tree that each call entered, in order."""
+    found: dict[ast.AST, dict[ast.AST, None]] = {}
     for frame in trace.frames:
         if frame.call is not None and frame.definition is not None:
-            found.setdefault(frame.call.node, []).append(frame.definition)
+            found.setdefault(frame.call.node, {})[frame.definition] = None
     return found
 
 
-def all_entered(entered: dict[ast.AST, list[ast.AST]], statements: Iterable[ast.AST]) -> set[ast.AST]:
-    """The functions that statements enter, and those that these enter."""
-    found: set[ast.AST] = set()
-    stack = [*statements]
-    while stack:
-        inner = {d for node in walk(stack.pop()) for d in entered.get(node, ())} - found
-        found |= inner
-        stack += inner
-    return found
+def all_entered(trace: Trace, bodies: Iterable[ast.AST]) -> list[ast.AST]:
+    """The functions that some bodies enter, and those that these enter; each once."""
+    entered = trace.once(entered_by)
+    found: dict[ast.AST, None] = {}
+    waiting = [*bodies]
+    while waiting:
+        inner = [d for node in walk(waiting.pop()) for d in entered.get(node, ()) if d not in found]
+        found |= dict.fromkeys(inner)
+        waiting += dict.fromkeys(inner)
+    return [*found]
 
 
 def writes_elsewhere(definition: ast.AST) -> set[str]:

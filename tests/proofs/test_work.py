@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from codemods.graph.model.kinds import WalkKind
 from codemods.graph.model.nodes import Node
 from codemods.graph.model.trace import Mark, Trace
+from codemods.proofs import effects
 from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.early_changes import changes_of, late
 from codemods.proofs.gradients import Event, Lives
@@ -41,7 +43,7 @@ def _network(layers: int) -> str:
     return f"net = nn.Sequential({parts})\nhead = nn.Linear(4, 1)\n{STEPS}"
 
 
-def _counted(monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> Counter[str]:
+def _counted(monkeypatch: pytest.MonkeyPatch, owner: type | ModuleType, name: str) -> Counter[str]:
     calls: Counter[str] = Counter()
     original: Callable[..., Any] = getattr(owner, name)
 
@@ -248,3 +250,37 @@ def test_the_statements_of_a_phase_are_told_once_for_all_forwards_in_them(monkey
         found = [of_run.of(forward) for forward in trace.forwards]
         assert {phase.test for phase in found if phase is not None} == {"train"}
     assert asked[0] == asked[1] > 0
+
+
+def test_each_function_that_code_enters_is_asked_once_what_else_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    depth = 6
+    functions = [f"def f{i}(x):\n    return f{i + 1}(x) + f{i + 1}(x)\n" for i in range(depth)]
+    source = "\n".join([*functions, f"def f{depth}(x):\n    return x * 2\n", "net = nn.Linear(3, 3)", "y = f0(net(x))"])
+    trace = run(source).trace
+    calls = _counted(monkeypatch, effects, "writes_elsewhere")
+    told = trace.once(effects.Effects)
+    body = next(frame.call.statement for frame in trace.frames if frame.call is not None)
+    assert body is not None
+    assert told.of(body) == told.of(body) == ""
+    assert calls["writes_elsewhere"] == depth + 1
+
+
+def test_functions_that_call_each_other_may_all_do_what_one_of_them_does() -> None:
+    source = """
+def even(n, x):
+    return x if n == 0 else odd(n - 1, x)
+
+
+def odd(n, x):
+    seen.append(n)
+    return x if n == 0 else even(n - 1, x)
+
+
+seen = []
+net = nn.Linear(3, 3)
+y = even(4, net(x))
+"""
+    trace = run(source).trace
+    told = effects.Effects(trace)
+    definitions = {frame.definition for frame in trace.frames if frame.definition is not None}
+    assert {bool(told.of(definition)) for definition in definitions} == {True}

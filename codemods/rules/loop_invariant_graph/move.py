@@ -24,7 +24,7 @@ class Move:
 
     def __init__(self, trace: Trace, earlier: Walk, walk: Walk, old: list[Node]) -> None:
         self.trace = trace
-        self.effects = Effects(trace)
+        self.effects = trace.once(Effects)
         self.earlier = earlier
         self.walk = walk
         self.old = old

@@ -171,7 +171,7 @@ class Remedy:
 
     def _does_more(self, block: range) -> bool:
         """Whether statements draw random numbers, or do anything else that another order would change."""
-        effects = Effects(self.trace)
+        effects = self.trace.once(Effects)
         doing = [k for k in block if not self.done[k].quiet]
         if any(effects.of(self.suite[k]) for k in doing):
             return True
