@@ -751,6 +751,20 @@ trainer.fit({other})
         ("", "factor = 3.0", "self", "None"),
         ("", "print(getattr(trainer, 'gate').sum())", "self", "None"),
         ("", "kind = 'gate'\nprint(getattr(trainer, kind).sum())", "self", "None"),
+        ("", "kind = 'ga'\nprint(getattr(trainer, kind + 'te').sum())", "self", "None"),
+        (
+            "",
+            "class Change:\n    def __init__(self, of):\n        of.raw = 2 * weight\nChange(trainer)",
+            "self",
+            "None",
+        ),
+        (
+            "",
+            "class Heir(Trainer):\n    def __init__(self):\n        super().__init__()\n        self.raw = 2 * weight\n"
+            "class Last(Heir):\n    pass\ntrainer = Last()",
+            "self",
+            "None",
+        ),
         ("", "print([v.sum() for v in vars(trainer).values()])", "self", "None"),
         ("", "print(attrgetter('gate')(trainer).sum())", "self", "None"),
         ("", "", "other", "Trainer()"),
@@ -764,6 +778,15 @@ def test_an_attribute_that_others_look_at_or_that_would_be_another_stays(
     assert [f.promise for f in found(tmp_path, RULE, START + program)] == [Promise.ADVICE]
 
 
-def test_an_attribute_beside_others_moves(tmp_path: Path) -> None:
-    program = TRAINER.format(behind="self.other = 3", between="trainer.more = 4", owner="self", other="None")
+@pytest.mark.parametrize(
+    "between",
+    [
+        "trainer.more = 4",
+        "class Apart:\n    def __init__(self):\n        self.raw = 3\nApart()",
+        "kind = 'cosine'\nprint(getattr(torch, kind + '_similarity'))",
+        "print(getattr(trainer, 'more', None))",
+    ],
+)
+def test_an_attribute_beside_others_moves(tmp_path: Path, between: str) -> None:
+    program = TRAINER.format(behind="self.other = 3", between=between, owner="self", other="None")
     assert [f.promise for f in found(tmp_path, RULE, START + program)] == [Promise.REPAIR]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from codemods.graph.model.facts.layers import REPEATABLE_MODULES
 from codemods.graph.model.kinds import Marked, NodeKind
@@ -14,7 +15,7 @@ from codemods.proofs.bindings import held, memory_of
 from codemods.proofs.blocks import altered, bound, read, suites_around
 from codemods.proofs.effects import Effects
 from codemods.proofs.marks import writes_parameters
-from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, names, scope
+from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, called, last_name, names, scope
 from codemods.source import walking
 from codemods.terms.spans import Span
 
@@ -148,6 +149,7 @@ class Move:
         self, needed: set[str], files: set[ParsedFile], statement: ast.stmt, definition: ast.AST
     ) -> bool:
         """Whether anything that runs after a statement of an ``__init__`` may write what it reads."""
+        own = _heirs(files, definition)
         for file in files:
             names: dict[str, int] = {}
             for node in walking.walk(file.tree):
@@ -156,11 +158,21 @@ class Move:
                 if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node.id in needed:
                     if file.enclosing(node, *FUNCTIONS) is None:
                         names[node.id] = names.get(node.id, 0) + 1
-                elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                elif isinstance(node, ast.Attribute) and f".{node.attr}" in needed:
+                    if isinstance(node.ctx, ast.Load):
+                        continue
                     around = file.enclosing(node, *FUNCTIONS)
-                    before = node.lineno < statement.lineno if around is definition else True
-                    made = before and getattr(around, "name", "") == "__init__"
-                    if f".{node.attr}" in needed and not made:
+                    if around is definition:
+                        made = node.lineno < statement.lineno
+                    else:
+                        # an object of another class is made
+                        made = (
+                            isinstance(around, DEFINITIONS)
+                            and around.name == "__init__"
+                            and file.parent(around) not in own
+                            and ast.unparse(node.value) == receiver_name(around)
+                        )
+                    if not made:
                         return True
             if any(count > 1 for count in names.values()):
                 return True
@@ -313,4 +325,23 @@ def _asks_by_name(file: ParsedFile, attribute: str) -> bool:
         name = node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
         if name in ("vars", "dir", "__dict__", "__slots__"):
             return True
+        if (
+            isinstance(node, ast.Call)
+            and called(node) in ("getattr", "hasattr", "setattr", "delattr")
+            and not all(isinstance(given, ast.Constant) for given in node.args[1:2])
+            and not file.named(node.args[0])
+        ):
+            return True
     return False
+
+
+def _heirs(files: Iterable[ParsedFile], method: ast.AST) -> set[ast.AST | None]:
+    """The class of a method and those that derive from it, as far as their names tell."""
+    classes = [node for file in files for node in walking.walk(file.tree) if isinstance(node, ast.ClassDef)]
+    found: set[ast.AST | None] = {node for node in classes if method in node.body}
+    while True:
+        known = {getattr(node, "name", "") for node in found}
+        more = {node for node in classes if any(last_name(base) in known for base in node.bases)} - found
+        if not more:
+            return found
+        found |= more
