@@ -22,7 +22,14 @@ from codemods.proofs.blocks import (
     read,
 )
 from codemods.proofs.early_changes import late, stepped
-from codemods.proofs.marks import backward_runs_code, changes_gradients, clearings, clears, sees_each_backward
+from codemods.proofs.marks import (
+    backward_runs_code,
+    changes_gradients,
+    clearings,
+    clears,
+    sees_each_backward,
+    touches_gradients,
+)
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
 from codemods.proofs.paired_flags import advised, mended, paired, superfluous, weakest
 from codemods.proofs.reach import reached_surely
@@ -201,7 +208,9 @@ class _Pair:
         rebound = bound(self.suite[self.i : self.j]) & read([self.suite[self.i]])
         if not clears or (steps and steps[0] < clears[0]) or rebound or self.first.retains is not True:
             return False
-        return not any(_reads(m) and clock < m.place.clock < clears[0] for m in self.trace.marks)
+        # A hook that is registered behind the backward does not see it.
+        looked = (m for m in self.trace.marks if touches_gradients(m) or m.kind is Marked.HANDED_OUT)
+        return not any(clock < mark.place.clock < clears[0] for mark in looked)
 
     def raises(self) -> bool:
         """Whether the second call surely raises."""

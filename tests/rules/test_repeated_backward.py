@@ -147,6 +147,18 @@ ADVICE = {
             loss.backward()
             opt.step()
         """,
+    "only fills .grad, and a hook is registered behind it": """
+        for step in range(9):
+            loss = head(torch.tanh(enc(x))).pow(2).mean()
+            loss.backward(retain_graph=True)
+            slopes = torch.autograd.grad(loss, list(head.parameters()))
+            handles = [w.register_hook(lambda grad, s=s: s) for w, s in zip(head.parameters(), slopes)]
+            opt.zero_grad()
+            head(torch.tanh(enc(x))).mean().backward()
+            opt.step()
+            for handle in handles:
+                handle.remove()
+        """,
     "only fills .grad": """
         for step in range(9):
             loss = head(torch.tanh(enc(x))).pow(2).mean()
