@@ -37,14 +37,15 @@ def fragments(message: str) -> Fragments | None:
 
     The allocator gives back whole blocks before it raises: what it still has lies beside tensors.
     """
-    asked, unused, taken = _ASKED.search(message), _UNUSED.search(message), _TAKEN.search(message)
-    if asked is None or (unused is None and taken is None):
+    asked = _ASKED.search(message)
+    if asked is None:
         return None
-    if unused is not None:
+    if (unused := _UNUSED.search(message)) is not None:
         return Fragments(_bytes(*asked.groups()), _bytes(*unused.groups()))
-    assert taken is not None
-    allocated, reserved = _bytes(*taken.groups()[:2]), _bytes(*taken.groups()[2:])
-    return Fragments(_bytes(*asked.groups()), reserved - allocated)
+    if (taken := _TAKEN.search(message)) is not None:
+        allocated, reserved = _bytes(*taken.groups()[:2]), _bytes(*taken.groups()[2:])
+        return Fragments(_bytes(*asked.groups()), reserved - allocated)
+    return None
 
 
 def _bytes(number: str, unit: str) -> int:
