@@ -57,7 +57,7 @@ def test_a_reproduction_names_folders_notebooks_and_blanks() -> None:
 
 def test_a_reproduction_names_nothing_of_this_machine() -> None:
     made = tools.exact()
-    here = {"python": "/home/me/work/environments/1/bin/python", "expose": ("/home/me/data",), "environment": ["KEY"]}
+    here = {"python": "/elsewhere/environments/1/bin/python", "expose": ("/elsewhere/data",), "environment": ["KEY"]}
     made = replace(made, settings={**made.settings, **here, "steps": 7})
     text = reproduction(Job("1", 1, "r", "verify", "x", entries=(("train.py", "."),)), made)
     assert text == "codemod verify --steps 7 --env KEY --entry train.py"
