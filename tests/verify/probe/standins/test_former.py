@@ -22,7 +22,7 @@ print(inspect.getargspec(lambda a, b=1: 0).args)
 print(np.array([1], copy=False), np.array(np.ones(1), copy=True))
 from distutils.util import strtobool
 from pkg_resources import parse_version, get_distribution
-print(strtobool("yes"), parse_version("1.10") > parse_version("1.9"), bool(get_distribution("numpy").version))
+print(int(strtobool("yes")), parse_version("1.10") > parse_version("1.9"), bool(get_distribution("numpy").version))
 print(np.float(2), np.object, np.Inf, np.product([2, 3]), np.asscalar(np.ones(1)))
 try:
     np.never_there
