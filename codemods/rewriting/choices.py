@@ -8,13 +8,20 @@ from collections.abc import Collection, Iterator
 from codemods.terms.words import words
 
 #: Of what torch bounds nothing shows whether the bound was met.
-_BOUNDS = ("clamp", "clamp_", "clamp_max", "clamp_min", "clip", "clip_", "hardtanh", "maximum", "minimum", "threshold")
+_BOUNDS = (
+    *("clamp", "clamp_", "clamp_max", "clamp_min", "clip", "clip_", "hardtanh", "hardtanh_", "maximum", "minimum"),
+    *("fmax", "fmin", "threshold", "threshold_", "islice", "narrow", "nlargest", "nsmallest", "most_common"),
+)
 _THRESHOLDS = (*_BOUNDS, "renorm", "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_")
 #: What gives back some values as they were.
 _SOMETIMES = (
     *("abs", "abs_", "absolute", "fabs", "relu", "relu_", "relu6", "leaky_relu", "leaky_relu_", "nan_to_num"),
     *("nan_to_num_", "masked_fill", "masked_fill_", "where", "fmod", "remainder", "unique", "sort", "sorted"),
-    *("strip", "lstrip", "rstrip", "lower", "upper", "replace", "fillna", "dropna", "drop_duplicates"),
+    *("elu", "elu_", "celu", "selu", "prelu", "rrelu", "hardshrink", "softshrink", "copysign", "real"),
+    *("nansum", "nanmean", "nanmedian", "nanmin", "nanmax", "nanstd", "nanvar", "nanquantile", "fromkeys", "filter"),
+    *("strip", "lstrip", "rstrip", "lower", "upper", "replace", "fillna", "dropna", "drop_duplicates", "casefold"),
+    *("capitalize", "swapcase", "removeprefix", "removesuffix", "zfill", "ljust", "rjust", "expandtabs"),
+    *("normpath", "realpath", "abspath", "expanduser", "expandvars", "takewhile", "dropwhile", "compress"),
 )
 #: What gives the same for many values.
 _COARSE = ("int", "round", "floor", "ceil", "trunc", "round_", "floor_", "ceil_", "trunc_", "isclose", "allclose")
@@ -23,6 +30,7 @@ _CHOICES = frozenset((*_THRESHOLDS, *_SOMETIMES, *_COARSE))
 CATCHING = frozenset(("suppress", "raises", "assertRaises", "assertRaisesRegex"))
 #: What makes processes, streams or a disk wait for each other: a short run may come out the same without it.
 WAITING = frozenset(("barrier", "monitored_barrier", "synchronize", "wait_stream", "wait_event", "fsync"))
+_EXITS = ("__exit__", "__aexit__")
 _TYPES = words(
     "float float16 float32 float64 half double bfloat16 int8 int16 int32 int64 uint8 short int long bool complex64 "
     "complex128"
@@ -136,11 +144,16 @@ def catching(tree: ast.AST) -> frozenset[str]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if any(isinstance(each, ast.ExceptHandler) for each in ast.walk(node)):
                 found.add(node.name)
-        elif isinstance(node, ast.ClassDef):
-            exits = [each for each in node.body if getattr(each, "name", "") in ("__exit__", "__aexit__")]
-            if any(_may_be_true(each) for one in exits for each in ast.walk(one) if isinstance(each, ast.Return)):
-                found.add(node.name)
+        elif isinstance(node, ast.ClassDef) and any(leaving(each) for each in node.body):
+            found.add(node.name)
     return frozenset(found)
+
+
+def leaving(tree: ast.AST) -> frozenset[ast.AST]:
+    """The values that contexts of ``tree`` return when they are left, and that may end an error."""
+    exits = (node for node in ast.walk(tree) if getattr(node, "name", "") in _EXITS)
+    returns = (each for one in exits for each in ast.walk(one) if isinstance(each, ast.Return) and _may_be_true(each))
+    return frozenset(each.value for each in returns if each.value is not None)
 
 
 def _may_be_true(node: ast.Return) -> bool:

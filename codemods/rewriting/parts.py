@@ -19,6 +19,7 @@ from codemods.rewriting.choices import (
     is_choice,
     is_coarse,
     is_number,
+    leaving,
     name_of,
     placing,
     sized,
@@ -29,19 +30,24 @@ from codemods.source.syntax import parse
 #: Longest text of a part that is told whole.
 _MOST = 40
 SUITES = ("body", "orelse", "finalbody", "handlers", "cases")
-_CLAUSES = (ast.ExceptHandler, ast.match_case)
+CLAUSES = (ast.ExceptHandler, ast.match_case)
+#: ``except*`` is not known before Python 3.11.
+TRIES: tuple[type[ast.Try], ...] = tuple(getattr(ast, name) for name in ("Try", "TryStar") if hasattr(ast, name))
 #: Statements that leave nothing to run, or that Python may have joined with their neighbours.
 IDLE = (ast.Pass, ast.Continue, ast.Break, ast.Global, ast.Nonlocal)
 
 
 #: Which way a comparison goes; of two with the same way equal sides tell one from the other.
 _ORDERS: dict[type[ast.cmpop], str] = {ast.Lt: "less", ast.LtE: "less", ast.Gt: "more", ast.GtE: "more"}
+#: Comparisons that come out as one truth value, not as many.
+_TELLING = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
 #: What no run shows, by the kind of the part, and how people are told.
 UNSEEN = {
     "value": "the outcome of `{}` cannot be observed",
     "fallback": "whether `{}` was ever needed cannot be seen",
     "size": "whether `{}` fits a batch of another size, such as the last one, cannot be seen",
     "error": "no error occurred that `{}` could catch",
+    "ended": "what becomes of an error at `{}` was not seen",
     "order": "in this run nothing shows who waits at `{}`",
     "others": "whether errors come that only one of `except {}` and what stood there catches cannot be seen",
     "tie": "what becomes of equal sides of `{}` cannot be seen",
@@ -100,7 +106,7 @@ def pieces(text: str, path: str, lines: Collection[int]) -> list[Piece]:
         tree = parse(text, path)
     except SourceError:
         return []
-    found = _Finder(text, path, catching(tree), sized(tree))
+    found = _Finder(text, path, catching(tree), sized(tree), leaving(tree))
     for parent, suite in suites(tree):
         shared: int | None = header_end(parent)
         for node in suite:
@@ -113,6 +119,25 @@ def pieces(text: str, path: str, lines: Collection[int]) -> list[Piece]:
                     found.add("statement", node, node)
                 found.of_statement(node)
             shared = node.end_lineno
+    return found.pieces
+
+
+def of_header(node: ast.AST, text: str, path: str) -> list[Piece]:
+    """Return what has to be seen of the compound statement ``node`` of ``text`` where others enter it or leave it: that
+    its condition came out both ways, that its loop turned and ended; of what ends errors nothing can be seen."""
+    found = _Finder(text, path, (), (), ())
+    match node:
+        case ast.If(test=test) | ast.While(test=test):
+            found.test("if", test)
+        case ast.For(iter=iterated) | ast.AsyncFor(iter=iterated):
+            found.add("for", node, iterated, "loop", iterated)
+        case _ if isinstance(node, TRIES):
+            found.add("try", node.body[0], ast.Name("try"), "ended", start=(node.lineno, 0))
+        case ast.With(items=items) | ast.AsyncWith(items=items):
+            for item in items:
+                found.add("with", item.context_expr, item.context_expr, "ended")
+        case _:
+            pass
     return found.pieces
 
 
@@ -158,7 +183,7 @@ def suites(tree: ast.AST) -> Iterator[tuple[ast.AST, list[ast.AST]]]:
 
 def header_end(node: ast.AST) -> int:
     """The line on which the header of a compound statement or a clause ends; 0 where it has none."""
-    inner = [child for child in ast.iter_child_nodes(node) if not isinstance(child, (ast.stmt, *_CLAUSES))]
+    inner = [child for child in ast.iter_child_nodes(node) if not isinstance(child, (ast.stmt, *CLAUSES))]
     ends = [getattr(each, "end_lineno", None) or 0 for child in inner for each in ast.walk(child)]
     return max([getattr(node, "lineno", 0), *ends])
 
@@ -172,11 +197,14 @@ def clause(node: ast.AST) -> range:
 class _Finder:
     """Collects the pieces of one text."""
 
-    def __init__(self, text: str, path: str, catching: Collection[str], sizes: Collection[str]) -> None:
+    def __init__(
+        self, text: str, path: str, catching: Collection[str], sizes: Collection[str], leaving: Collection[ast.AST]
+    ) -> None:
         self._lines = [line.encode() for line in text.splitlines()]
         self._path = path
         self._catching = catching
         self._sizes = sizes
+        self._leaving = leaving
         self.pieces: list[Piece] = []
         self._tests: set[ast.AST] = set()
 
@@ -203,13 +231,15 @@ class _Finder:
     def of_statement(self, node: ast.stmt) -> None:
         match node:
             case ast.If(test=test) | ast.While(test=test):
-                self._test("if", test)
+                self.test("if", test)
             case ast.For(iter=iterated) | ast.AsyncFor(iter=iterated):
                 self.add("for", node, iterated, "loop", iterated)
             case ast.Assert(msg=ast.expr() as message):
                 self.add("message", message, message)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 self._defaults(node.args, header(node)[0])
+            case ast.Return(value=ast.expr() as value) if value in self._leaving:
+                self.add("exit", value, value, "error")
             case _:
                 pass
         for each in (*getattr(node, "decorator_list", ()), *(item.context_expr for item in getattr(node, "items", ()))):
@@ -224,13 +254,13 @@ class _Finder:
         guard = getattr(node, "guard", None)
         if guard is not None:
             self.add("guard", guard, guard)
-            self._test("guard", guard)
+            self.test("guard", guard)
             self._walk(guard)
 
     def _walk(self, node: ast.AST) -> None:
         match node:
             case ast.IfExp():
-                self._test("ifexp", node.test)
+                self.test("ifexp", node.test)
                 self.add("body", node.body, node.body)
                 self.add("orelse", node.orelse, node.orelse)
             case ast.BoolOp():
@@ -248,7 +278,7 @@ class _Finder:
                 self.add("lambda", body, body)
             case ast.comprehension():
                 for test in node.ifs:
-                    self._test("comprehension", test)
+                    self.test("comprehension", test)
             case ast.DictComp():
                 self.add("elements", node.key, ast.Tuple([node.key, node.value], ast.Load()), end=node.value)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
@@ -264,7 +294,8 @@ class _Finder:
         for order in node.ops:
             if type(order) in _ORDERS:
                 self.add(_ORDERS[type(order)], node, ast.Name(type(order).__name__), "tie", shown=node)
-        if node not in self._tests and any(is_number(each) for each in (node.left, *node.comparators)):
+        told = isinstance(node.ops[0], _TELLING) or any(is_number(each) for each in (node.left, *node.comparators))
+        if node not in self._tests and told:
             self.add("bound", node, node, "value")
 
     def _call(self, node: ast.Call) -> None:
@@ -291,13 +322,13 @@ class _Finder:
         for arg, default in defaults(args):
             self.add(f"default {arg}", default, default, f"{DEFAULT}{arg}", start=(line, 0))
 
-    def _test(self, role: str, node: ast.expr) -> None:
+    def test(self, role: str, node: ast.expr) -> None:
         """The outcomes of a condition, operand by operand."""
         match node:
             case ast.BoolOp():
                 self._operands(role, node, last=True)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                self._test(f"{role} not", operand)
+                self.test(f"{role} not", operand)
             case ast.Constant():
                 pass
             case _:
@@ -311,7 +342,7 @@ class _Finder:
             if index:
                 self.add(own, value, value)
             if last or index < len(node.values) - 1:
-                self._test(own, value)
+                self.test(own, value)
 
 
 def _expressions(node: ast.stmt) -> Iterator[ast.AST]:

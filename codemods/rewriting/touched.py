@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from codemods.rewriting.constants import changed_constants, changed_operands, dropped_calls, dropped_settings
+from codemods.rewriting.moves import moved
 from codemods.rewriting.parts import (
     IDLE,
     Part,
@@ -126,7 +127,25 @@ class Touched:
         """What within the statements that this writes has to run, too; ``texts`` as for :meth:`replaced`."""
         there = _pieces(self.changed, {**texts, **old})
         written = self._written(old, new)
-        return [*missing(_pieces(written, new), there, whole=self.whole), *self._walks(old, new, written)]
+        found = [*missing(_pieces(written, new), there, whole=self.whole), *self._walks(old, new, written)]
+        return self._with_moved(found, new, old, written, self.changed) if self.whole else found
+
+    @staticmethod
+    def _with_moved(
+        found: list[Part],
+        here: Mapping[str, str],
+        there: Mapping[str, str],
+        lines: Iterable[Line],
+        gone: Iterable[Line],
+    ) -> list[Part]:
+        """``found``, and what has to be seen of the blocks in ``here`` around statements at ``lines``, or at the lines
+        ``gone`` of ``there``, that stand in others there."""
+        parts = {part.place: part for part in found}
+        mine, theirs = _by_path(lines), _by_path(gone)
+        for path in (mine.keys() | theirs.keys()) & here.keys() & there.keys():
+            for piece in moved(here[path], there[path], path, mine.get(path, ()), theirs.get(path, ())):
+                parts.setdefault(piece.part.place, piece.part)
+        return list(parts.values())
 
     def _walks(self, old: Mapping[str, str], new: Mapping[str, str], written: set[Line]) -> Iterator[Part]:
         before, after = _by_path(self.changed if self.whole else ()), _by_path(written)
@@ -144,8 +163,10 @@ class Touched:
         which all is done."""
         if not (self.whole and self.changed):
             return []
-        here = _pieces(self.still(old, new), {**texts, **new})
-        return missing(here, _pieces(self._written(texts, final), final), whole=True)
+        without, still = {**texts, **new}, self.still(old, new)
+        written = self._written(texts, final)
+        here = missing(_pieces(still, without), _pieces(written, final), whole=True)
+        return self._with_moved(here, without, final, still, written)
 
     def unproved(self, old: Mapping[str, str], new: Mapping[str, str]) -> str:
         """Say what a change by hand does of which no difference in a run is no proof: it alters constants and nothing

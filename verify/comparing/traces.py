@@ -133,16 +133,23 @@ def at_the_end(one: Record, other: Record) -> Iterator[Gap]:
 
 
 def variables(one: Record, other: Record) -> Iterator[Gap]:
-    """The variables that both have at the end. What a difference in them leads to is unknown."""
+    """The variables that both have at the end, and when functions return: what a difference leads to is unknown."""
     mine, theirs = one.variables, other.variables
-    if mine is None or theirs is None or not alike(one, other):
-        return
-    yield Gap("variables", "variables")
+    if mine is not None and theirs is not None and alike(one, other):
+        yield Gap("variables", "variables")
+        yield from _held(mine, theirs, "at the end")
+    for (path, name, call), held in one.carried.items():
+        match = other.carried.get((path, name, call))
+        if match is not None:
+            yield from _held(held, match, f"when call {call} of {name} returns")
+
+
+def _held(mine: Variables, theirs: Variables, at: str) -> Iterator[Gap]:
     for name, number in mine.numbers.items():
         value = theirs.numbers.get(name)
         if value is not None and not same(number, value):
-            yield _variable(name, f"{number:.9g} and {value:.9g}", ratio(number, value))
-    yield from _variable_texts(mine, theirs)
+            yield _variable(at, name, f"{number:.9g} and {value:.9g}", ratio(number, value))
+    yield from _variable_texts(mine, theirs, at)
     places = {name: place for place, name in enumerate(theirs.names)}
     ours, others = mine.tensors.rows(), theirs.tensors.rows()
     for row, name in zip(ours, mine.names, strict=True):
@@ -151,29 +158,29 @@ def variables(one: Record, other: Record) -> Iterator[Gap]:
             gap, size = distance(row, match), max(length(row), length(match))
             if gap or math.isnan(gap):
                 relative = gap / size if math.isfinite(gap) and size else math.inf
-                yield _variable(name, share(relative), relative)
+                yield _variable(at, name, share(relative), relative)
 
 
-def _variable_texts(mine: Variables, theirs: Variables) -> Iterator[Gap]:
+def _variable_texts(mine: Variables, theirs: Variables, at: str) -> Iterator[Gap]:
     """Texts that differ, and what is a text in only one of the programs."""
     for name, text in mine.texts.items():
         match = theirs.texts.get(name)
         if match is None:
             if name in theirs.numbers or name in theirs.names:
-                yield _variable(name, f"{quoted(text)} and something else", math.inf)
+                yield _variable(at, name, f"{quoted(text)} and something else", math.inf)
         elif text != match:
             found = max((part.relative for part in unlike([text], [match])), default=0.0)
             if found > TOTALS or read(text)[:2] == read(match)[:2]:
-                yield _variable(name, f"{quoted(text)} and {quoted(match)}", found)
+                yield _variable(at, name, f"{quoted(text)} and {quoted(match)}", found)
     for name in theirs.texts.keys() - mine.texts.keys():
         if name in mine.numbers or name in mine.names:
-            yield _variable(name, f"something else and {quoted(theirs.texts[name])}", math.inf)
+            yield _variable(at, name, f"something else and {quoted(theirs.texts[name])}", math.inf)
 
 
-def _variable(name: str, told: str, relative: float) -> Gap:
+def _variable(at: str, name: str, told: str, relative: float) -> Gap:
     kind = re.sub(r"\[\d+\]", "[*]", name)
     digits = relative <= LAST_DIGITS
-    where = f"`{name}` differs at the end: {told}"
+    where = f"`{name}` differs {at}: {told}"
     return Gap(f"variable {kind}", f"variable {kind}", where, relative, digits=digits, undecided=not digits)
 
 

@@ -147,7 +147,10 @@ def _kind(path: str) -> str:
 
 def _file(mine: Written, theirs: Written, key: str, *, whole: bool) -> Iterator[Gap]:
     if mine.kind != theirs.kind:
-        yield Gap("files", key, f"{mine.path} holds something else", math.inf)
+        # Bytes that the program made itself may be what a library would have written.
+        unknown = FileKind.BYTES in (mine.kind, theirs.kind)
+        where = f"{mine.path} {'is written in another way' if unknown else 'holds something else'}"
+        yield Gap("files", key, where, math.inf, undecided=unknown)
     elif mine.kind is FileKind.TEXT:
         # Where the runs ended at different places, the last line may be cut off.
         kept = slice(None) if whole else slice(-1)
@@ -169,9 +172,10 @@ def _file(mine: Written, theirs: Written, key: str, *, whole: bool) -> Iterator[
                 where = f"{name} in {mine.path}: {number:.9g} and {other:.9g}"
                 whole = number.is_integer() and other.is_integer()
                 yield _number("files", f"{key}: {name}", where, ratio(number, other), whole=whole)
+        for name in mine.kinds.keys() | theirs.kinds.keys():
             kind, others = mine.kinds.get(name, "float"), theirs.kinds.get(name, "float")
             if kind != others:
-                # Who reads it may count with it, or use it as an index.
+                # Who reads it may count with it, use it as an index, or know one of two forms.
                 where = f"{name} in {mine.path} is of type {kind} and {others}"
                 yield Gap("files", f"{key}: {name}", where, math.inf, undecided=True)
         for name, text in mine.texts.items():

@@ -84,8 +84,11 @@ class Reading:
         self.record.state = _state(event)
 
     def variables(self, event: dict[str, Any]) -> None:
-        named = tuple(event["names"]), _values(event)
-        self.record.variables = Variables(*named, _numbers(event), event.get("texts", {}))
+        self.record.variables = _variables(event)
+
+    def carried(self, event: dict[str, Any]) -> None:
+        path, name = event["name"]
+        self.record.carried[path, name, event["call"]] = _variables(event)
 
     def census(self, event: dict[str, Any]) -> None:
         self.record.census = Census(
@@ -271,6 +274,10 @@ def _written(event: Mapping[str, Any]) -> Written:
 
 def _numbers(event: Mapping[str, Any]) -> dict[str, float]:
     return {name: float.fromhex(number) for name, number in event.get("numbers", {}).items()}
+
+
+def _variables(event: Mapping[str, Any]) -> Variables:
+    return Variables(tuple(event["names"]), _values(event), _numbers(event), event.get("texts", {}))
 
 
 def _state(event: Mapping[str, Any]) -> State:

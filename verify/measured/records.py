@@ -32,12 +32,15 @@ The events and their fields:
   that line returns; digest is empty where it was too large
 * ``returned``: name ([path, full name]), call, form, digest, count, sums: what a function of which that is asked
   returned; of its first calls
+* ``carried``: name, call as above, numbers, texts, names, digest, count, sums as in ``variables``: what those of its
+  variables led to that a turn of a loop reads from before
 * ``precision``: type (float16 or bfloat16) in which modules compute, whatever their parameters are
 * ``printed``: stream (stdout, stderr, ``descriptor 1`` and ``2``; ``words`` for lines of standard output without
   digits, ``commands`` for programs that are started), text (a line that has digits; null: from here on lines were left
   out)
 * ``file``: path (below the root, else its name), kind (``tensors``: names, digest, count, sums, numbers {name: hex},
-  kinds {name: type of a number that is no float}, texts {name: text}, a ``torch.save``, a ``pickle.dump`` or an array;
+  kinds {name: type of a number that is no float, shape of a tensor}, texts {name: text}, a ``torch.save``, a
+  ``pickle.dump`` or an array;
   ``text``: lines; ``bytes``: digest), in order of writing
 * ``changed``: paths {path below the root: kind and mode as ``ls`` shows them, or ``gone``}: files and folders that are
   others than at the start
@@ -165,7 +168,8 @@ class FileKind(str, enum.Enum):
 
 class Written(NamedTuple):
     """A file as it was written: ``tensors`` by their ``names``, ``numbers`` and ``texts`` by theirs, the ``lines`` of a
-    text, or the digest of something else. ``kinds`` are the types of the numbers that are no floats."""
+    text, or the digest of something else. ``kinds`` are the types of the numbers that are no floats, shapes of tensors,
+    and what wrote the whole."""
 
     path: str
     kind: FileKind
@@ -348,6 +352,8 @@ class Record:
     changed: dict[str, str] = field(default_factory=dict)
     state: State | None = None
     variables: Variables | None = None
+    #: The same of functions that returned, by path, name and call.
+    carried: dict[tuple[str, str, int], Variables] = field(default_factory=dict)
     census: Census | None = None
     overhead: float = 0.0
     notes: list[str] = field(default_factory=list)

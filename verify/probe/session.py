@@ -308,9 +308,9 @@ class Session:
         finally:
             self._backwards.running -= 1
 
-    def _returned(self, name: list[str], call: int, value: Any) -> None:
+    def _returned(self, name: list[str], call: int, value: Any, variables: list[tuple[str, Any]]) -> None:
         if self._torch_seen and not self._driving and not self._ended and self._config.get("params", True):
-            self._readings.gave(name, call, value)
+            self._readings.gave(name, call, value, variables)
 
     def _silenced(self) -> Callable[..., list[Any]]:
         """In a forked process that tries something: nothing is written any more; what watches lines anew."""

@@ -85,8 +85,8 @@ class Runner:
         #: Not any more once a program was killed and what the probe held back was lost.
         self._hold = True
         self.instead = Instead()
-        #: Functions, by path below the root and full name, of which the returned values are recorded.
-        self.returning: Sequence[tuple[str, str]] = ()
+        #: Functions, by path below the root and full name, of which the returned values are recorded, and variables.
+        self.returning: Sequence[tuple[str, str, list[str]]] = ()
         self._places: tuple[str, ...] | None = None
         self._sources: dict[tuple[str, ...], list[SourceFile]] = {}
         self.secrets = Secrets((os.environ, settings.environment))

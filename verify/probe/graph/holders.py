@@ -130,6 +130,11 @@ def variables(
     return _walk(_variables(tree, frames), tree, until, exact)
 
 
+def named(tree: Tree, values: list[tuple[str, Any]], until: float) -> Iterator[tuple[str, Any, str]]:
+    """The same for all that ``values``, by their names, lead to; names are the same in every run."""
+    return _walk(((name, value, 0, "<module>") for name, value in values), tree, until, True)
+
+
 def objects(tree: Tree, until: float) -> Iterator[tuple[str, Any, str]]:
     """The same from the objects of the user's own classes, wherever they are: ``self`` in a class."""
     return _walk((("self", thing, 0, type(thing).__qualname__) for thing in _own(tree)), tree, until, False)
@@ -240,11 +245,14 @@ def _children(value: Any, tree: Tree, wanted: Callable[[Any], bool] = lambda _: 
             yield from ((f".<generator {name}>", child) for name, child in value.gi_frame.f_locals.items())
     elif issubclass(kind, type):
         if tree.relative(getattr(sys.modules.get(value.__module__), "__file__", None) or "") is not None:
-            yield from _attributes(type.__getattribute__(value, "__dict__"))
+            attributes = type.__getattribute__(value, "__dict__")
+            yield from _attributes(attributes)
+            # What a dataclass is made, compared and printed by; an attribute that is no field looks the same else.
+            yield from ((".<fields>", fields) for fields in (attributes.get("__match_args__"),) if fields)
     elif not issubclass(kind, types.ModuleType):
         with contextlib.suppress(AttributeError):
             yield from _attributes(object.__getattribute__(value, "__dict__"))
-        yield from _slots(value)
+        yield from slots(value)
 
 
 def _exact(value: Any, tree: Tree) -> Iterator[tuple[str, Any]]:
@@ -276,7 +284,8 @@ def _attributes(attributes: Any) -> Iterator[tuple[str, Any]]:
             yield "." + name, child
 
 
-def _slots(value: Any) -> Iterator[tuple[str, Any]]:
+def slots(value: Any) -> Iterator[tuple[str, Any]]:
+    """What ``value`` holds in slots, by the path from it."""
     for base in type(value).__mro__:
         for name, member in list(vars(base).items()):
             if isinstance(member, types.MemberDescriptorType) and base.__module__ != "builtins":

@@ -185,7 +185,7 @@ class _Monitoring:
         return self._monitoring.DISABLE
 
     def _return(self, code: CodeType, offset: int, value: Any) -> Any:
-        if self._reach.returned.told(code, value):
+        if self._reach.returned.told(sys._getframe(1), value):
             return None
         if not self._reach.watching:
             self._reach.remove()
@@ -293,7 +293,7 @@ class _Tracing:
             if inner is None:
                 frame.f_trace_lines = frame.f_trace_opcodes = False
             if event == "return" and self._on and returns(frame):
-                self._reach.returned.told(frame.f_code, argument)
+                self._reach.returned.told(frame, argument)
                 if not self._reach.watching:
                     self._reach.remove()
             return local

@@ -1,4 +1,4 @@
-"""Which functions are watched for what they return: by their names, from Python 3.11 on; before, none."""
+"""Which functions are watched for what they return and hold then: by their names, from Python 3.11 on; before, none."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ _RETURNS = frozenset(dis.opmap[name] for name in ("RETURN_VALUE", "RETURN_CONST"
 
 
 class Returned:
-    """Watches the functions ``wanted``, [path relative to the tree, full name]; ``tell`` gets the name, the number of
-    the call and the value."""
+    """Watches the functions ``wanted``, [path relative to the tree, full name, names of variables]; ``tell`` gets path
+    and name, the number of the call, the value, and those variables."""
 
-    def __init__(self, wanted: Iterable[list[str]], tree: Tree, tell: Callable[[list[str], int, Any], None]) -> None:
-        self._left = dict.fromkeys(map(tuple, wanted), _MOST)
+    def __init__(self, wanted: Iterable[list[Any]], tree: Tree, tell: Callable[..., None]) -> None:
+        self._names = {(path, name): names for path, name, names in wanted}
+        self._left = dict.fromkeys(self._names, _MOST)
         self._tree = tree
         self._tell = tell
 
@@ -32,16 +33,18 @@ class Returned:
         """Whether ``code`` is of a function of which more calls are to be told."""
         return bool(self._left) and self._key(code) in self._left
 
-    def told(self, code: CodeType, value: Any) -> bool:
-        """``code`` returns ``value``; whether more of its calls are wanted."""
-        key = self._key(code)
+    def told(self, frame: FrameType, value: Any) -> bool:
+        """``frame`` returns ``value``; whether more of its calls are wanted."""
+        key = self._key(frame.f_code)
         left = self._left.get(key)
         if left is None:
             return False
         self._left[key] = left - 1
         if left == 1:
             del self._left[key]
-        self._tell(list(key), _MOST - left + 1, value)
+        names = self._names[key]
+        held = frame.f_locals if names else {}
+        self._tell(list(key), _MOST - left + 1, value, [(name, held[name]) for name in names if name in held])
         return left > 1
 
     def _key(self, code: CodeType) -> tuple[str, str]:

@@ -35,10 +35,18 @@ _MOST_THINGS = 5000
 _DEEPEST = 10
 #: How long to look for files that nobody was seen to open.
 _SECONDS = 1.0
-#: Programs that are started, and which argument has their words.
-_STARTED = {"os.system": 0, "subprocess.Popen": 1, "os.posix_spawn": 1, "os.exec": 1, "os.spawn": 2}
+#: Programs that are started, and which arguments have their words, their folder and their environment.
+_STARTED = {
+    "os.system": (0, -1, -1),
+    "subprocess.Popen": (1, 2, 3),
+    "os.posix_spawn": (1, -1, 2),
+    "os.exec": (1, -1, 2),
+    "os.spawn": (2, -1, 3),
+}
 _HEARD = EVENTS | _STARTED.keys() | {"open"}
 _MOST_STARTED = 100
+#: Among the kinds of what a file holds: the function that wrote it, which says who can read it.
+FORMAT = "the whole"
 _NOT_HIS = ("/dev/", "/proc/", "/sys/")
 
 
@@ -125,7 +133,7 @@ class Files:
             file = args[0] if args else kwargs.get("f", kwargs.get("file"))
             if self._on and self._part.on and self._reader is not None and os.getpid() == self._pid:
                 with self._part:
-                    self._save(obj, file)
+                    self._save(obj, file, original.__name__)
             return result
 
         for module in modules:
@@ -139,7 +147,7 @@ class Files:
         try:
             if event in _STARTED:
                 if os.getpid() == self._pid:
-                    self._starts(arguments[_STARTED[event]])
+                    self._starts(*[arguments[place] if place >= 0 else None for place in _STARTED[event]])
                 return
             if event != "open":
                 if os.getpid() == self._pid:
@@ -153,12 +161,16 @@ class Files:
             # What fails here would fail in the script.
             self._on = False
 
-    def _starts(self, words: Any) -> None:
-        """A program is started with these ``words``, one or many."""
+    def _starts(self, words: Any, folder: Any, environment: Any) -> None:
+        """A program is started with these ``words``, one or many, in a ``folder``, and with an ``environment`` of its
+        own where they are given."""
         self._started += 1
         if self._started <= _MOST_STARTED:
             listed = words if isinstance(words, (list, tuple)) else [words]
             text = " ".join([os.fsdecode(word) for word in listed])
+            if folder is not None and not os.path.samefile(folder, os.getcwd()):
+                text += f" in {self._name(os.fsdecode(folder))}"
+            text += "".join([f" with {each}" for each in _settings(environment)])
             self._write({"event": "printed", "stream": "commands", "text": text[:_LONGEST]})
 
     def _note(self, path: str) -> None:
@@ -173,13 +185,14 @@ class Files:
         inside = path.startswith(self._root)
         return path[len(self._root) :].replace(os.sep, "/") if inside else os.path.basename(path)
 
-    def _save(self, obj: Any, f: Any) -> None:
+    def _save(self, obj: Any, f: Any, form: str) -> None:
         path = getattr(f, "name", f)
         if not isinstance(path, (str, os.PathLike)):
             return
         path = os.path.abspath(os.fspath(path))
         self._saved.add(path)
-        names, tensors, numbers, kinds, texts = [], [], {}, {}, {}
+        names, tensors, numbers, texts = [], [], {}, {}
+        kinds = {FORMAT: form}
         for name, value in _things(obj):
             if isinstance(value, (bool, int, float)):
                 numbers[name] = float(value).hex()
@@ -190,6 +203,7 @@ class Files:
             else:
                 names.append(name)
                 tensors.append(value)
+                kinds[name] = _shape(value)
         assert self._reader is not None
         told = {"kind": "tensors", "names": names, "numbers": numbers, "kinds": kinds, "texts": texts}
         self._tell(path, {**told, **self._reader.read(tensors)})
@@ -246,7 +260,8 @@ class Files:
             arrays = {"": loaded} if path.endswith(".npy") else dict(loaded.items())
             kept = {name: array for name, array in arrays.items() if array.dtype.kind in "fiubc"}
             tensors = [torch.from_numpy(numpy.ascontiguousarray(each)) for each in kept.values()]
-            return {"kind": "tensors", "names": list(kept), "numbers": {}, **self._reader.read(tensors)}
+            kinds = {name: _shape(array) for name, array in kept.items()}
+            return {"kind": "tensors", "names": list(kept), "numbers": {}, "kinds": kinds, **self._reader.read(tensors)}
         return self._digest(path)
 
     @staticmethod
@@ -257,6 +272,21 @@ class Files:
         for block in held(path, _MOST_BYTES):
             state.update(block)
         return {"kind": "bytes", "digest": state.hexdigest()[:16]}
+
+
+def _settings(environment: Any) -> list[str]:
+    """What an environment, None for that of this process, has otherwise than this process."""
+    if environment is None:
+        return []
+    given = {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
+    return sorted(
+        [f"{name}={value}" for name, value in given.items() if os.environ.get(name) != value]
+        + [f"no {name}" for name in os.environ if name not in given]
+    )
+
+
+def _shape(value: Any) -> str:
+    return f"shape {tuple(value.shape)}"
 
 
 def _things(obj: Any) -> Iterator[tuple[str, Any]]:

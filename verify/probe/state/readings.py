@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
 from ..graph.backward import Call
 from ..graph.growth import Growth
-from ..graph.holders import variables
+from ..graph.holders import named, variables
 from ..graph.nodes import Graph
 from ..graph.steps import Optimizers, Steps, parameters
 from ..guarding.guard import Part, Write
@@ -25,6 +25,8 @@ from .state import State
 
 #: What takes longer to read says nothing: only names that both runs have are compared.
 _SECONDS = 2.0
+#: For the variables of functions that return: for one call, and in all.
+_SECONDS_A_CALL, _SECONDS_IN_ALL = 0.3, 3.0
 _MOST_NAMES = 5000
 _MOST_ELEMENTS = 1 << 22
 _MOST_IN_ALL = 1 << 25
@@ -54,6 +56,7 @@ class Readings:
         self._state = State(self._parameters, self._copies, optimizers, steps, tree, write)
         self._gradients: dict[int, Any] = {}
         self._sites: dict[Any, int] = {}
+        self._left = _SECONDS_IN_ALL
 
     # A backward.
 
@@ -135,10 +138,15 @@ class Readings:
         with self._part("outputs"):
             self._tell(self._state.came_back(number, site, call, values, known))
 
-    def gave(self, name: list[str], call: int, value: Any) -> None:
-        """Write what the function ``name`` (its path and full name) returned."""
+    def gave(self, name: list[str], call: int, value: Any, variables: list[tuple[str, Any]]) -> None:
+        """Write what the function ``name`` (its path and full name) returned, and its ``variables``."""
         with self._part("what functions return"):
             self._tell(self._state.gave(name, call, value))
+            begun = time.perf_counter()
+            if variables and self._left > 0:
+                found = named(self._tree, variables, begun + min(self._left, _SECONDS_A_CALL))
+                self._write({"event": "carried", "name": name, "call": call, **read(found, self._parameters)})
+                self._left -= time.perf_counter() - begun
 
     def _tell(self, event: dict[str, Any] | None) -> None:
         if event is not None:
@@ -164,20 +172,30 @@ class Readings:
 
 
 def held(tree: Tree, frames: list[FrameType], reader: Parameters) -> dict[str, Any]:
-    """The event: ``numbers`` {name: hex}, ``texts`` {name: text}, and ``names`` of tensors with their *values*.
+    """The event of what variables hold at the end; ``frames`` are the user's frames, innermost first. What holds for
+    the whole process stands among them."""
+    event = read(variables(tree, frames, time.perf_counter() + _SECONDS, exact=True), reader)
+    of_all = ambient.held()
+    numbers = {name: float(value).hex() for name, value in of_all.items() if not isinstance(value, str)}
+    event["numbers"].update(numbers)
+    event["texts"].update({name: value for name, value in of_all.items() if isinstance(value, str)})
+    return {"event": "variables", **event}
 
-    ``frames`` are the user's frames, innermost first. One-element tensors are numbers; of generators of random numbers
-    the state is read, of containers the size. What holds for the whole process stands among them. Runs no code of the
-    user's.
+
+def read(values: Iterable[tuple[str, Any, str]], reader: Parameters) -> dict[str, Any]:
+    """The fields of an event for ``values``, (name, value, function) each: ``numbers`` {name: hex}, ``texts`` {name:
+    text}, and ``names`` of tensors with their *values*.
+
+    One-element tensors are numbers; of generators of random numbers the state is read, of containers the size. Runs no
+    code of the user's.
     """
     import torch
 
-    until = time.perf_counter() + _SECONDS
     numbers: dict[str, str] = {}
     texts: dict[str, str] = {}
     tensors: dict[str, Any] = {}
     total = 0
-    for name, value, function in variables(tree, frames, until, exact=True):
+    for name, value, function in values:
         name = f"{name} in {function}" if function != "<module>" else name
         if len(numbers) + len(tensors) >= _MOST_NAMES:
             break
@@ -208,9 +226,5 @@ def held(tree: Tree, frames: list[FrameType], reader: Parameters) -> dict[str, A
             elif count <= _MOST_ELEMENTS and total + count <= _MOST_IN_ALL:
                 total += count
                 tensors[name] = tensor
-    of_all = ambient.held()
-    numbers.update({name: float(value).hex() for name, value in of_all.items() if not isinstance(value, str)})
-    texts.update({name: value for name, value in of_all.items() if isinstance(value, str)})
-    event = {"event": "variables", "names": list(tensors), "numbers": numbers, "texts": texts}
-    event.update(reader.read(list(tensors.values())))
-    return event
+    event = {"names": list(tensors), "numbers": numbers, "texts": texts}
+    return {**event, **reader.read(list(tensors.values()))}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
+from ..graph.holders import slots
 from ..graph.nodes import behind
 from ..values.digests import Parameters
 from ..values.tensors import hasher
@@ -111,6 +112,7 @@ def _children(value: Any) -> Iterator[Any]:
         yield from sorted([str(each) for each in value])
     elif not isinstance(value, (type, ModuleType, FunctionType)) and not _opaque(type(value).__module__):
         yield from list(getattr(value, "__dict__", {}).values())
+        yield from [child for _, child in slots(value)]
 
 
 def before(given: Any) -> tuple[Any, ...]:
