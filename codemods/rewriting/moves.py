@@ -24,8 +24,10 @@ class _Block(NamedTuple):
 
 
 def moved(here: str, there: str, path: str, lines: Collection[int], gone: Collection[int] = ()) -> list[Piece]:
-    """The pieces of the blocks in ``here`` around statements that ``there`` has in other blocks of the same function: of
-    those at ``lines``, and of those that stand at the lines ``gone`` there. Empty where a text cannot be read."""
+    """The pieces of the blocks in ``here`` around statements that ``there`` has in other blocks of the same function.
+
+    Of those at ``lines``, and of those that stand at the lines ``gone`` there; empty where a text cannot be read.
+    """
     try:
         mine, theirs = parse(here, path), parse(there, path)
     except SourceError:
