@@ -7,8 +7,8 @@ which files are rewritten follows from what the first run loaded, unless the cal
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -24,15 +24,12 @@ from verify.judging.reasons import joined, noted, reason_of
 from verify.judging.returns import returning
 from verify.judging.search import Search
 from verify.judging.shapes import judge_by_shapes
-from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, Verification, join
+from verify.measured.results import Entry, Rewrite, Run, Verdict, Verification, join
 from verify.running import missing
-from verify.running.asking import Wants, wants_of
+from verify.running.pieces import brought_past
 from verify.running.rewriting import Rewriter, RuleRewriter, Version, below
 from verify.running.runner import Asked, Runner
 from verify.running.settings import Command, Settings
-
-#: Pieces that one command may lack.
-_MOST_PIECES = 8
 
 
 def verify(
@@ -70,7 +67,7 @@ def verify(
             runner.returning = returning(rewriter, rewriter.all(), lambda: _texts(runner, exclude))
 
         def mended(command: Command, run: Run) -> bool:
-            """Whether ``run`` ends at a line that is rewritten."""
+            """Whether ``run`` of ``command`` ends at a line that is rewritten."""
             where = run.record.error_site
             if where is None or run.record.error is None:
                 return False
@@ -87,7 +84,7 @@ def verify(
         for number, command in enumerate(commands):
             tell(f"original: {command.text}")
             try:
-                originals.append(_first(runner, command, tell, mended))
+                originals.append(_first(runner, command, tell, functools.partial(mended, command)))
                 lacked.append(runner.instead)
             except OutOfTime as error:
                 late = tuple(f"{command.text} was not run: {error}" for command in commands[number:])
@@ -179,80 +176,15 @@ def asked_of(runner: Runner, rewriter: Rewriter, version: Version) -> Asked:
     )
 
 
-def _first(runner: Runner, command: Command, tell: Telling, mended: Callable[[Command, Run], bool]) -> Run:
-    """Run the original; once more, where it died for the lack of what can be made up: texts that it reads, modules,
-    states that it loads into models. ``mended``: whether a run ends where a rewrite mends it."""
+def _first(runner: Runner, command: Command, tell: Telling, mended: Callable[[Run], bool]) -> Run:
+    """Run the original; once more, where it died for the lack of what can be made up. ``mended``: whether a run ends
+    where a rewrite mends it."""
 
-    def again(lacking: str) -> Run:
-        tell(f"original, without {lacking}: {command.text}")
+    def again(how: str) -> Run:
+        tell(f"original, {how}: {command.text}")
         return runner.run("original", command)
 
-    run = runner.run("original", command)
-    with contextlib.suppress(OutOfTime):
-        run = _with_pieces(runner, command, run, tell, mended)
-        run = missing.without_state(runner, command, run, again)
-    return run
-
-
-def _with_pieces(
-    runner: Runner, command: Command, run: Run, tell: Telling, mended: Callable[[Command, Run], bool]
-) -> Run:
-    """Run the original with stand-ins for what ``run`` lacked, texts and modules; ``run`` where that is no help."""
-    first, known = run, runner.instead
-    for _ in range(_MOST_PIECES):
-        lacking = missing.ended_by(run)
-        if not runner.settings.data:
-            break
-        if not runner.instead.former and missing.outdated(run):
-            runner.instead = replace(runner.instead, former=True)
-            tell(f"original, with names that newer releases lack: {command.text}")
-        elif lacking is None and not runner.instead.transforms and missing.unfit(run):
-            runner.instead = replace(runner.instead, transforms=True)
-            tell(f"original, without transforms that fit no made-up image: {command.text}")
-        elif lacking is not None and _made_up(runner, command, lacking):
-            tell(f"original, with a stand-in for {lacking.name}: {command.text}")
-        else:
-            break
-        run = runner.run("original", command)
-    if run.record.backwards or run.outcome is Outcome.OK or (run is not first and mended(command, run)):
-        return run
-    # It may be no text, or more than a logger: what the program says of a made-up one is of no use to anybody.
-    runner.instead = known
-    return first
-
-
-def _made_up(runner: Runner, command: Command, lacking: missing.Piece) -> bool:
-    """Have ``runner`` stand in for what is ``lacking``; whether it can."""
-    known = runner.instead
-    text = missing.as_text(lacking, command, runner.root)
-    place = missing.place_of(lacking, command, runner.root)
-    top = lacking.name.partition(".")[0]
-    if text is not None:
-        runner.instead = replace(known, texts=(*known.texts, text))
-    elif place is not None and place not in known.places:
-        # A log, say, in a folder that users make by hand. What is to be read stays missing.
-        runner.instead = replace(known, places=(*known.places, place))
-    elif lacking.kind == missing.ARGUMENT and not known.arguments:
-        wants = wants_of(command.script, runner.root, command.cwd) if command.script is not None else Wants()
-        runner.instead = replace(known, arguments=True, compared=tuple(wants.compared.items()))
-    elif lacking.kind != missing.MODULE or top in (*known.modules, *missing.NEVER_MADE_UP):
-        return False
-    elif (folder := missing.folder_of(top, runner.root)) is None:
-        # With all others that are seen to be lacking: each of them would end a run of its own.
-        runner.instead = known.beside(top, *_lacking_beside(runner, command))
-    elif folder in known.folders:
-        return False
-    else:
-        runner.instead = known.beside(folders=(folder,))
-    return True
-
-
-def _lacking_beside(runner: Runner, command: Command) -> list[str]:
-    """Modules that the script of ``command`` imports whenever it runs, and nobody has installed."""
-    if command.script is None:
-        return []
-    wanted = wants_of(command.script, runner.root, command.cwd).modules
-    return sorted(set(runner.lacks(wanted)) - {*missing.NEVER_MADE_UP})
+    return brought_past(runner, command, runner.run("original", command), again, mended)
 
 
 def _told(version: Version, rewrites: tuple[Rewrite, ...]) -> tuple[Rewrite, ...]:

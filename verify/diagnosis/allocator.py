@@ -52,6 +52,12 @@ def _bytes(number: str, unit: str) -> int:
     return round(float(number) * _UNITS[unit])
 
 
+def watched(run: Run) -> bool:
+    """Whether ``run`` had a card with an allocator to look at."""
+    event = last(run, "cache")
+    return event is not None and bool(event["steps"])
+
+
 def grows(run: Run) -> float | None:
     """Return the bytes a step by which a card's cache grows beyond what tensors ever took; None where it does not."""
     event = last(run, "cache")

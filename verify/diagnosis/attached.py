@@ -14,7 +14,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from codemods.source.logs import quoted
-from verify.diagnosis import diagnose, learning
+from verify.diagnosis import allocator, diagnose, learning
 from verify.diagnosis.evidence import Sources
 from verify.diagnosis.measures import measured
 from verify.diagnosis.model import Diagnosis
@@ -28,7 +28,7 @@ from verify.probe.lines import errors
 from verify.probe.process.identity import frames_of, outward
 
 _RENDER = {"html": html.render, "json": as_json.render, "text": text.render}
-_WATCHED = (*diagnose.WATCHED[:-1],)
+_WATCHED = diagnose.WATCHED[:-1]
 
 
 def watch(
@@ -110,7 +110,7 @@ class AttachedWatch(watching.Watch):
             root=observer.root,
             faults=tuple(diagnose.pictured(fault, run, run, sources) for fault in diagnose.faults(run, sources)),
             remarks=tuple(learning.remarks(run)),
-            watched=_WATCHED,
+            watched=(*_WATCHED, *(diagnose.ON_A_CARD if allocator.watched(run) else ())),
             unwatched=tuple(observer.notes),
             steps=observer.steps,
             backwards=observer.backwards,

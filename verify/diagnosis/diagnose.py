@@ -17,8 +17,10 @@ from verify.errors import VerifyError
 from verify.isolation import Limits, Place, Workspace
 from verify.judging.endings import ending_text
 from verify.judging.faults import symptoms
+from verify.measured.limits import left_out, stood_in
 from verify.measured.results import Outcome, Run
 from verify.running import missing
+from verify.running.pieces import brought_past
 from verify.running.runner import Runner
 from verify.running.settings import Command, Settings
 
@@ -41,6 +43,8 @@ WATCHED = (
     "unused forwards",
     "the time of steps",
 )
+#: What is watched as well where a program is on a card.
+ON_A_CARD = ("the CUDA cache",)
 
 
 def diagnose(
@@ -92,10 +96,13 @@ def examine(
     files: Mapping[str, bytes] | None = None,
     picture: bool = False,
     names: bool = True,
+    mended: Callable[[Run], bool] = lambda _: False,
 ) -> Diagnosis:
     """The same by ``runner``, with ``files`` (by path below the root) in place of the tree's.
 
-    Without ``names`` it is said what is wrong, and no other run is made to say who did it. Raises as :func:`diagnose`.
+    Without ``names`` it is said what is wrong, and no other run is made to say who did it, nor to find what stands in
+    for what the program lacks: ``runner`` knows that from others. ``mended``: whether a run ends where a change mends
+    it. Raises as :func:`diagnose`.
     """
     root = runner.root
     if command.script is not None and not command.script.resolve().is_relative_to(root.resolve()):
@@ -103,7 +110,7 @@ def examine(
     trouble = runner.trouble()
     if trouble:
         return Diagnosis(command.text, str(root), (), (), (), (), 0, 0, (), trouble)
-    return _Examination(command, runner, tell, files or {}, picture, names).result()
+    return _Examination(command, runner, tell, files or {}, picture, names, mended).result()
 
 
 def plain_plan(settings: Settings) -> dict[str, Any]:
@@ -167,6 +174,7 @@ class _Examination:
     _files: Mapping[str, bytes]
     _picture: bool
     _names: bool
+    _mended: Callable[[Run], bool]
 
     def __post_init__(self) -> None:
         self._made: list[DoctorRun] = []
@@ -191,9 +199,12 @@ class _Examination:
         return run
 
     def _first(self) -> Run:
-        run = self._run("watching everything", {"picture": self._picture})
-        return missing.without_state(
-            self._runner, self._command, run, lambda lacking: self._run(f"the same without {lacking}", {})
+        plan = {"picture": self._picture}
+        run = self._run("watching everything", plan)
+        if not self._names:
+            return run
+        return brought_past(
+            self._runner, self._command, run, lambda how: self._run(f"the same {how}", plan), self._mended
         )
 
     def _closer(self, first: Run) -> Run:
@@ -235,7 +246,7 @@ class _Examination:
             root=str(self._runner.root),
             faults=tuple(faults),
             remarks=(*learning.remarks(first), *(text for text in (peak, allocator.retries(first)) if text)),
-            watched=WATCHED,
+            watched=(*WATCHED, *(ON_A_CARD if allocator.watched(first) else ())),
             unwatched=self._unwatched(first),
             steps=len(record.steps),
             backwards=len(record.backwards),
@@ -244,6 +255,7 @@ class _Examination:
             graph=graph(first, "step", self._sources),
             loaded=record.loaded,
             capped=bool(record.capped),
+            limits=tuple(dict.fromkeys((*stood_in(first.records), *left_out(record)))),
         )
         return self._stopped(first, diagnosis)
 
@@ -254,8 +266,6 @@ class _Examination:
             found.append(f"growth and time: {len(record.steps)} optimizer steps were made")
         if record.devices:
             found.append("memory of a CUDA device: there is none, the CPU took its place")
-        if record.standins:
-            found.append("the data: stand-ins took its place")
         found += [f"what comes after step {len(record.steps)}"] if record.end == "steps" else []
         return tuple(dict.fromkeys(found))
 
@@ -266,7 +276,13 @@ class _Examination:
         if other is not None and not explained:
             where = f" at {first.record.error_site}" if first.record.error_site is not None else ""
             reason = f"the program stops{where} with {other.type}, which is not a fault that the doctor knows"
-            return replace(diagnosis, reason=reason, advice=self._advice(first), traceback=first.record.traceback)
+            return replace(
+                diagnosis,
+                reason=reason,
+                advice=self._advice(first),
+                traceback=first.record.traceback,
+                stop=first.record.error_site,
+            )
         if diagnosis.faults or (diagnosis.backwards and first.outcome in (Outcome.OK, Outcome.RAISED)):
             return diagnosis
         said = first.record.traceback or first.output[-1500:]

@@ -140,6 +140,10 @@ class Diagnosis:
     """The Python files of the tree that the first run loaded."""
     capped: bool = False
     """Whether epochs were cut short, so that what grows within one may not show."""
+    stop: Site | None = None
+    """The line of an error that is none of ours to explain."""
+    limits: tuple[str, ...] = ()
+    """What the program had in place of what it lacks, and what that cannot show."""
 
     @property
     def status(self) -> int:

@@ -62,7 +62,7 @@ def candidates(fault: Fault, texts: Texts, loaded: Collection[str] = ()) -> list
             states.grown_from_values,
             carried_on,
         ),
-        Kind.GROWING_GRAPH: (stores, kept_detached, stored.detached_after_backward),
+        Kind.GROWING_GRAPH: (stores, stored.keys_detached, kept_detached, stored.detached_after_backward),
         Kind.NO_GRADIENT: (attached, recording, frozen),
         Kind.LOSS_CUT_OFF: (attached, recording, switched_on),
         Kind.NOT_IN_OPTIMIZER: (functools.partial(registered, loaded=loaded), made_later),

@@ -20,7 +20,8 @@ class Candidate:
     ``fresh``: it computes again what was stale, so losses after a step must differ. ``summed``: it replaces two
     backwards by one, so each loss is the sum of two that another change computes. ``same``: by the very expression that
     made the stale value, so a cut would drop what the program learns by it. ``way``: the kind of repair; a second one
-    of the same kind would show the user nothing new. ``parts``: the changes that it is made of.
+    of the same kind would show the user nothing new. ``parts``: the changes that it is made of. ``known``: rules have
+    proved it by the text, and what of it does not run needs no run.
     """
 
     title: str
@@ -31,6 +32,7 @@ class Candidate:
     summed: bool = False
     same: bool = False
     parts: int = 1
+    known: bool = False
 
 
 Maker = Callable[[Fault, Texts], Iterator[Candidate]]

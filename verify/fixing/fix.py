@@ -26,7 +26,7 @@ from verify.fixing.ruled import Ruled, is_style
 from verify.fixing.runs import SharedRunner
 from verify.fixing.searching import CHOICES, Kept, Outcome, Search, Trial, Written, apart, no_help
 from verify.isolation import Place, Workspace
-from verify.measured.results import Verdict, Verification
+from verify.measured.results import Run, Verdict, Verification
 from verify.measured.values import Site
 from verify.running.against import RULE, HandRewriter
 from verify.running.rewriting import Rewriter, below
@@ -73,6 +73,8 @@ class Fixer:
         self._place = place
         self._runner = SharedRunner(root, self._settings, place)
         self._files: dict[str, bytes] = {}
+        #: Those of ``_files`` that are proved: what the next changes are held against.
+        self._base: dict[str, bytes] = {}
         self._repairs: list[Repair] = []
         self._refused: list[Refused] = []
         #: Of the changes in ``_files`` the last ones, which nothing has proved so far.
@@ -94,8 +96,8 @@ class Fixer:
             return self._fix(before)
 
     def _fix(self, before: Diagnosis) -> Fixed:
-        after = before
-        if not before.reason or showing.wrong(before):
+        after = self._past(before)
+        if not after.reason or showing.wrong(after):
             for _ in range(_ROUNDS):
                 faults = showing.wrong(after) or showing.idle(after)
                 better = next((d for fault in faults if (d := self._mended(fault, after)) is not None), None)
@@ -105,23 +107,58 @@ class Fixer:
                     break
                 # What is left is named in full only now: of most changes nobody wants to know it.
                 after = self._diagnosed(self._files) if better.faults else better
-        besides = self._ruled(after).besides() if self._repairs or showing.wrong(before) else ()
+        besides = self._ruled(after.loaded).besides() if self._repairs or showing.wrong(before) else ()
         sources = {path: self._read(self._root / path) for path in self._files}
         return Fixed(before, after, tuple(self._repairs), tuple(self._refused), dict(self._files), sources, besides)
 
     def _diagnosed(self, files: Files, *, names: bool = True) -> Diagnosis:
-        return examine(self._command, self._runner, tell=self._tell, files=files, names=names)
+        return examine(
+            self._command, self._runner, tell=self._tell, files=files, names=names, mended=self._stops_at_old_code
+        )
+
+    def _stops_at_old_code(self, run: Run) -> bool:
+        """Whether ``run`` ends at a line that the rules mend."""
+        where = run.record.error_site
+        return where is not None and self._ruled(run.record.loaded).at(where) is not None
+
+    def _past(self, before: Diagnosis) -> Diagnosis:
+        """Go on with what the rules make of the lines at which the program stops, one after the other, where the doctor
+        does not know why; the diagnosis then."""
+        after = before
+        for _ in range(_ROUNDS):
+            better = None if after.stop is None else self._got_past(after, after.stop)
+            if better is None:
+                break
+            after = better
+        return after
+
+    def _got_past(self, before: Diagnosis, stop: Site) -> Diagnosis | None:
+        chosen = self._ruled(before.loaded).at(stop)
+        if chosen is None:
+            return None
+        self._tell(f"trying: {chosen.candidate.title}")
+        after = self._diagnosed(chosen.files)
+        proof, trouble = self._proved(chosen.files, chosen.candidate)
+        if trouble and chosen.candidate.known:
+            # A fault that shows behind it says nothing against it.
+            proof, trouble = showing.past(before, after)
+        if trouble:
+            self._refused.append(Refused(chosen.candidate.title, trouble))
+            return None
+        self._repairs.append(self._kept(chosen.candidate, proof, chosen.files, after, ()).repair)
+        self._go_on_with(chosen.files)
+        return after
 
     def _by_rules(self, before: Diagnosis) -> Diagnosis | None:
         """Make the rewrites of the rules that the runs keep, where nothing is wrong; the diagnosis with them."""
-        ruled = self._ruled(before)
+        ruled = self._ruled(before.loaded)
         rewriter = ruled.rewriter
         if not ruled.besides():
             return None
         self._runner.ahead = asked_of(self._runner, rewriter, rewriter.all())
         verification = self._verified(rewriter)
         kept = [one for one in verification.rewrites if one.verdict is Verdict.KEPT and not is_style(one)]
-        files = rewriter.some(one.key for one in kept).files if kept else {}
+        files = {**self._files, **rewriter.some(one.key for one in kept).files} if kept else {}
         after = self._diagnosed(files, names=False) if files else None
         if after is None or not showing.no_worse(before, after):
             return None
@@ -135,12 +172,12 @@ class Fixer:
         self._files = dict(files)
         return after
 
-    def _ruled(self, diagnosis: Diagnosis) -> Ruled:
-        """What the rules find in the program with the changes made so far."""
-        return Ruled(self._sources(diagnosis), self._options, self._root)
+    def _ruled(self, loaded: Collection[str]) -> Ruled:
+        """What the rules find in the files that were ``loaded``, with the changes made so far."""
+        return Ruled(self._sources(loaded), self._options, self._root, self._files)
 
-    def _sources(self, diagnosis: Diagnosis) -> list[SourceFile]:
-        paths = set(diagnosis.loaded)
+    def _sources(self, loaded: Collection[str]) -> list[SourceFile]:
+        paths = set(loaded)
         script = self._command.script
         if script is not None and script.is_file() and (place := below(script, self._root)) is not None:
             # A process that ends early, or a notebook, does not tell of it.
@@ -164,7 +201,7 @@ class Fixer:
     def _searched(self, search: Search) -> Diagnosis | None:
         fault, before = search.fault, search.before
         trials = self._trials(fault, before.loaded)
-        ruled = self._ruled(before)
+        ruled = self._ruled(before.loaded)
         chosen = itertools.islice(ruled.trials(fault), _RULED)
         first = list(itertools.islice(chosen, 1))
         self._runner.ahead = self._asked(fault, [*first, *trials[: _BESIDE if first else _TRIALS]])
@@ -239,8 +276,13 @@ class Fixer:
         best = search.best()
         others = tuple(one.repair for one in (*search.kept, *search.priced) if one is not best)
         self._repairs.append(replace(best.repair, others=others))
-        self._files = dict(best.files)
+        self._go_on_with(best.files)
         return best.after
+
+    def _go_on_with(self, files: Files) -> None:
+        """Take ``files``, changes that are proved, for the program."""
+        self._files, self._base = dict(files), dict(files)
+        self._runner.base = self._base
 
     def _behind(self, search: Search, trial: Trial, after: Diagnosis) -> Diagnosis | None:
         """Go on with ``trial``, which removes the fault and uncovers another: the diagnosis once that is mended too,
@@ -306,24 +348,33 @@ class Fixer:
 
     @contextlib.contextmanager
     def _rewriter(self, files: Files, candidate: Candidate) -> Iterator[HandRewriter]:
-        """Makes all changes so far, and ``candidate``, in the tree as it is."""
-        proved = len(self._repairs) > len(self._unproved)
-        fresh = any(each.fresh for each in (*self._unproved, candidate))
-        rule = "rebuild" if fresh and not proved else RULE
+        """Makes ``files``, of which the last is ``candidate``, in the program as far as it is proved."""
+        rule = "rebuild" if any(each.fresh for each in (*self._unproved, candidate)) else RULE
+        known = {path: source_from_bytes(data, path, self._root / path) for path, data in self._base.items()}
         with tempfile.TemporaryDirectory(prefix="codemod-fix-") as folder:
             for path, data in files.items():
                 place = Path(folder) / path
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(data)
             script = self._command.script
-            yield HandRewriter(Path(folder), Promise.REPAIR, root=self._root, script=script, together=True, rule=rule)
+            yield HandRewriter(
+                Path(folder),
+                Promise.REPAIR,
+                root=self._root,
+                script=script,
+                together=True,
+                rule=rule,
+                known=known,
+            )
 
     def _proved(self, files: Files, candidate: Candidate) -> tuple[tuple[str, ...], str]:
-        """The verdicts of a verification on all changes so far; the second value says why they are not a proof."""
+        """The verdicts of a verification on all that is not proved so far; the second value says why they are not a
+        proof."""
         with self._rewriter(files, candidate) as rewriter:
             verified = self._verified(rewriter)
         rewrites = verified.rewrites
-        lost = next((one for one in rewrites if one.verdict is not Verdict.KEPT), None)
+        enough = {Verdict.KEPT, *([Verdict.PARTLY_REACHED] if candidate.known else [])}
+        lost = next((one for one in rewrites if one.verdict not in enough), None)
         if lost is not None or not rewrites:
             why = verified.reason if lost is None else f"{lost.verdict.value}: {lost.why}"
             return (), why or "nothing was judged"

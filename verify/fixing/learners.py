@@ -9,27 +9,34 @@ from collections.abc import Iterable, Iterator
 from verify.diagnosis.model import Fault
 from verify.fixing.clues import Candidate, at, place_of
 from verify.fixing.texts import Text, Texts
-from verify.syntax import last_name, method_call, pairs
+from verify.syntax import covers, last_name, method_call, pairs
 
 #: What switches gradients off.
 _OFF = frozenset({"no_grad", "inference_mode"})
 _LISTED = re.compile(r"\.(\w+)\[[^]]*\]")
 
 
-@at("cause")
-def recording(fault: Fault, texts: Texts, file: Text, statement: ast.stmt) -> Iterator[Candidate]:
+def recording(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     """Let the line that runs without gradients run with them: outside the block, or in a function without the
-    decorator."""
+    decorator; the block may stand around a call that leads to it."""
     cause = fault.clue("cause")
     if cause is None or "no_grad" not in cause.text:
         return
+    for site in dict.fromkeys(clue.site for clue in (cause, fault.clue("off")) if clue is not None):
+        if site is not None:
+            file = Text(site.path, texts)
+            yield from _recorded(file, file.line(site))
+
+
+def _recorded(file: Text, line: int) -> Iterator[Candidate]:
     meaning = "gradients are recorded there, and the parameters of the optimizer learn from it"
     for block in (node for node in ast.walk(file.tree) if isinstance(node, ast.With)):
-        if statement in ast.walk(block) and all(_off(item.context_expr) for item in block.items):
+        if covers(block, line) and all(_off(item.context_expr) for item in block.items):
             text = file.dissolved(block, block.body) if block.body[0].lineno > block.lineno else None
             if text is not None:
                 yield Candidate(f"record gradients, without {file.at(block.lineno)}", meaning, {file.path: text})
-    function = file.function(statement)
+    statement = file.statement(line)
+    function = None if statement is None else file.function(statement)
     for decorator in [] if function is None else function.decorator_list:
         if _off(decorator) and decorator.lineno == decorator.end_lineno:
             lines = list(file.lines)

@@ -86,6 +86,7 @@ def _standing(fixed: Fixed, written: bool) -> list[str]:
     if fixed.besides:
         needless = ", and this does not need" if fixed.repairs else ""
         lines.append(f"the rules also find{needless}: {', '.join(fixed.besides)} (codemod apply --verify)")
+    lines += [f"limit: {text}" for text in after.limits]
     if fixed.repairs:
         lines.append("written" if written else "nothing is written yet: --write does that")
     return lines

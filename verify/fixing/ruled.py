@@ -13,6 +13,7 @@ from verify.diagnosis.model import Fault, Kind
 from verify.fixing.clues import Candidate
 from verify.fixing.repairs import Files
 from verify.measured.results import Rewrite
+from verify.measured.values import Site
 from verify.running.rewriting import RuleRewriter
 
 _SECOND, _CHANGED, _GROWING = Kind.SECOND_BACKWARD, Kind.CHANGED_IN_PLACE, Kind.GROWING_GRAPH
@@ -57,10 +58,14 @@ class Chosen(NamedTuple):
 
 
 class Ruled:
-    """The rewrites that the rules would make in ``sources``, files of the tree at ``root``, likely ones included."""
+    """The rewrites that the rules would make in ``sources``, files of the tree at ``root``, likely ones included.
 
-    def __init__(self, sources: Sequence[SourceFile], options: Options, root: Path) -> None:
+    ``made`` are the files that were changed before, as ``sources`` has them.
+    """
+
+    def __init__(self, sources: Sequence[SourceFile], options: Options, root: Path, made: Files) -> None:
         self.rewriter = RuleRewriter(sources, options, root=root, jobs=1)
+        self._made = made
 
     def trials(self, fault: Fault) -> Iterator[Chosen]:
         """The sets of rewrites to try for ``fault``: of rules that mend such a fault the nearest to its lines, the next
@@ -81,9 +86,22 @@ class Ruled:
         groups = list(chosen.groups)
         for group in list(reversed(groups))[:_SPARED]:
             less = [each for each in groups if each is not group]
-            if less and helps(self.rewriter.some(each.key for each in less).files):
+            if less and helps(self._files(less)):
                 groups = less
         return self._chosen(groups)
+
+    def at(self, stop: Site) -> Chosen | None:
+        """What the rules mend at the line ``stop``, and whatever else is mended in the same way; None for nothing."""
+        everything = self.rewriter.all().groups
+        there = {
+            one.rule
+            for group in everything
+            if stop.line in {line for path, line in group.touched.before() if self.rewriter.relative(path) == stop.path}
+            for one in group.findings
+        }
+        groups = [group for group in everything if any(one.rule in there for one in group.findings)]
+        chosen = self._chosen(groups) if groups else None
+        return chosen if chosen is not None and chosen.files else None
 
     def besides(self) -> tuple[str, ...]:
         """All that is found, apart from what brings old code up to date: (rule at line)."""
@@ -103,8 +121,14 @@ class Ruled:
         findings = [one for group in groups for one in group.findings]
         meaning = "; ".join(dict.fromkeys(one.message for one in findings))
         ways = frozenset(way for one in findings for way in _known(one.rule).ways)
-        candidate = Candidate(self._title(groups), meaning, {}, fresh=bool(ways & _FRESH))
-        return Chosen(tuple(groups), candidate, ways, self.rewriter.some(group.key for group in groups).files)
+        known = all(finding.likely is None for finding in findings)
+        candidate = Candidate(self._title(groups), meaning, {}, fresh=bool(ways & _FRESH), known=known)
+        return Chosen(tuple(groups), candidate, ways, self._files(groups))
+
+    def _files(self, groups: Iterable[Mended]) -> Files:
+        """All that is changed with ``groups``; nothing where they cannot be made."""
+        files = self.rewriter.some(group.key for group in groups).files
+        return {**self._made, **files} if files else {}
 
     def _title(self, groups: Sequence[Mended]) -> str:
         places = [

@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from codemods.source.files import SourceFile, source_from_bytes
 from verify.diagnosis.diagnose import plain_plan
 from verify.isolation import Place, Workspace, machine_memory
 from verify.measured.results import Run
+from verify.running.rewriting import below
 from verify.running.runner import Asked, Runner
 from verify.running.settings import Command, Settings
 
@@ -39,10 +41,20 @@ class SharedRunner(Runner):
         self._turns: dict[Any, threading.Lock] = {}
         #: What is about to be asked of a program as it was, by several who do not know of each other.
         self.ahead = Asked()
+        #: Files that take the place of the tree's in every run, by path below the root: the program as it was.
+        self.base: Mapping[str, bytes] = {}
 
     def __enter__(self) -> SharedRunner:
         super().__enter__()
         return self
+
+    def sources(self, exclude: Sequence[str] = ()) -> list[SourceFile]:
+        """See :meth:`Runner.sources`; of the files in the base what stands there."""
+        places = [(each, below(each.absolute, self.root) or "") for each in super().sources(exclude)]
+        return [
+            source_from_bytes(self.base[place], each.path, each.absolute) if place in self.base else each
+            for each, place in places
+        ]
 
     def trouble(self) -> str:
         """See :meth:`Runner.trouble`."""
@@ -62,6 +74,7 @@ class SharedRunner(Runner):
         more: Mapping[str, Any] | None = None,
     ) -> Run:
         """See :meth:`Runner.run`."""
+        files = {**self.base, **(files or {})}
         rest = {key: value for key, value in (more or {}).items() if value}
         parts = [tuple(part) for part in rest.pop("parts", ())]
         plain = plain_plan(self.settings)
@@ -74,7 +87,7 @@ class SharedRunner(Runner):
             frozenset(also),
         )
         seeds = None if replay is None else tuple(tuple(seed) for seed in replay)
-        program = self._program(command, files or {})
+        program = self._program(command, files)
         made = self._made.setdefault(program, [])
 
         def make(asked: Asked) -> Run:
@@ -93,7 +106,8 @@ class SharedRunner(Runner):
         # Of several threads that ask for one program the first one runs it.
         with self._turns.setdefault(program, threading.Lock()):
             known = self._known(made, name, asked, seeds)
-            if known is None and not files and asked.groups and self.ahead != asked and self.ahead.holds(asked):
+            ahead = files == self.base and bool(asked.groups) and self.ahead != asked and self.ahead.holds(asked)
+            if known is None and ahead:
                 together, self.ahead = self.ahead, Asked()
                 make(together)
                 known = self._known(made, name, asked, seeds)

@@ -23,6 +23,16 @@ _LINES: dict[Kind, tuple[str, ...]] = {
     Kind.SECOND_BACKWARD: ("cause", "consumer", "freed by"),
     Kind.CHANGED_IN_PLACE: ("saved by",),
 }
+#: What takes many steps to show, and what no change that is tried brings about.
+_LATE = frozenset(
+    {
+        Kind.GROWING_TENSORS,
+        Kind.GROWING_CONTAINER,
+        Kind.GROWING_CACHE,
+        Kind.SLOWER_STEPS,
+        Kind.NEVER_CLEARED,
+    }
+)
 #: What grows where values without a graph are kept.
 _VALUES = frozenset({Kind.GROWING_TENSORS, Kind.GROWING_CONTAINER})
 
@@ -58,6 +68,17 @@ def shown(fault: Fault, before: Diagnosis, after: Diagnosis) -> tuple[tuple[str,
             told = f"{new.learning} of {new.meant} parameters learn ({old.learning} before); the first loss is the same"
             same = True
     return ((told,), "") if same else ((), "losses are other ones")
+
+
+def past(before: Diagnosis, after: Diagnosis) -> tuple[tuple[str, ...], str]:
+    """The same of a change at the line where a program stopped: it goes on, and does what it did up to there."""
+    old, new = before.measures, after.measures
+    if after.stop == before.stop or after.backwards < before.backwards or (after.reason and after.stop is None):
+        return (), f"it does not help: {after.faults[0].headline if after.faults else after.reason}"
+    if old.losses != new.losses[: len(old.losses)]:
+        return (), "losses are other ones"
+    made = f"{after.backwards} backwards are made ({before.backwards} before), and losses up to there are the same"
+    return (f"the program no longer stops at {before.stop}; {made}",), ""
 
 
 def as_sum(others: Sequence[Measures], measures: Measures) -> tuple[tuple[str, ...], str]:
@@ -150,11 +171,14 @@ def _marks(fault: Fault) -> tuple[object, ...]:
 
 
 def _left(before: Diagnosis, after: Diagnosis) -> list[Kind]:
-    """The faults that count after a change: a container whose graphs are gone kept their values before as well."""
+    """The faults that count after a change: a container whose graphs are gone kept their values before as well, and
+    what shows only behind the end of the program before, where it trains on, was there too."""
     graphs = {_holder(fault) for fault in before.faults if fault.kind is Kind.GROWING_GRAPH}
     gone = graphs - {_holder(fault) for fault in after.faults if fault.kind is Kind.GROWING_GRAPH}
     kept = [fault for fault in after.faults if fault.kind in _VALUES and _holder(fault) in gone]
-    return _harm(replace(after, faults=tuple(fault for fault in after.faults if fault not in kept)))
+    late = _LATE - {fault.kind for fault in before.faults} if after.backwards > before.backwards else frozenset()
+    counted = [fault for fault in after.faults if fault not in kept and fault.kind not in late]
+    return _harm(replace(after, faults=tuple(counted)))
 
 
 def _holder(fault: Fault) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 from verify.diagnosis.model import Fault
@@ -14,6 +15,8 @@ from verify.syntax import last_name, targets
 _SAME = "the values that are kept are the same"
 _NO_TENSOR = (ast.Constant, ast.Lambda)
 _NUMBERS = frozenset({"item", "tolist", "detach", "numpy", "float", "int", "len"})
+#: Behind the name of a container: an entry, and keys within it that are text.
+_KEYED = re.compile(r"\[[^][]*\]((?:\['[^'\\]*'\])+)")
 _STORING = frozenset({"append", "add", "appendleft", "insert", "put", "extend", "update"})
 
 
@@ -41,6 +44,31 @@ def _stores(fault: Fault, texts: Texts, paths: Iterable[str]) -> Iterator[Candid
             for value in values:
                 title = f"keep {file.bare(value)}.detach() at {file.at(value.lineno)}"
                 yield Candidate(title, _SAME, _cut([value], file), "values")
+
+
+def keys_detached(fault: Fault, texts: Texts) -> Iterator[Candidate]:
+    """Detach the tensors in a dictionary of the user's before it is stored as a whole: those that accumulate."""
+    carriers = [clue.name for clue in fault.clues if clue.role == "carrier"]
+    for container in dict.fromkeys(map(base, carriers)):
+        paths = [name[len(container) :] for name in carriers if base(name) == container]
+        keys = [found[1] for path in paths if (found := _KEYED.fullmatch(path)) is not None]
+        name = container.rpartition(".")[2]
+        for path in dict.fromkeys(clue.site.path for clue in fault.clues if clue.site is not None) if keys else ():
+            file = Text(path, texts)
+            for statement, value in _kept_whole(file, name):
+                code = "\n".join(f"{value}{key} = {value}{key}.detach()" for key in dict.fromkeys(keys))
+                title = f"detach what {value} holds before it is kept, at {file.at(statement.lineno)}"
+                meaning = "whoever else has that dictionary then finds values in it, not graphs"
+                yield Candidate(title, meaning, file.inserted(statement, code, before=True), "values")
+
+
+def _kept_whole(file: Text, name: str) -> Iterator[tuple[ast.stmt, str]]:
+    """The statements that put a variable as it is into the container ``name``, each with the variable."""
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and file.alone(node):
+            for value in _stored(node.value, name, set(), file):
+                if isinstance(value, (ast.Name, ast.Attribute)):
+                    yield node, ast.unparse(value)
 
 
 def detached_after_backward(fault: Fault, texts: Texts) -> Iterator[Candidate]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from codemods.terms.counting import count_text
+from verify.measured.limits import left_out, stood_in
 from verify.measured.records import BY_SHAPES, Record
 from verify.measured.results import Entry, Outcome, Rewrite, Run, Verdict, Verification
 from verify.measured.steered import Driven, Knob, KnobKind
@@ -121,10 +122,7 @@ def limits(verification: Verification) -> list[str]:
 
 
 def _limits(verification: Verification) -> Iterator[str]:
-    standins = [standin for record in _records(verification) for standin in record.standins]
-    yield from map(_standin, standins)
-    if standins:
-        yield "on stand-in data errors, memory and equal computation can be shown, nothing about accuracy"
+    yield from stood_in(list(_records(verification)))
     missing = dict.fromkeys(what for record in _records(verification) for what in record.devices)
     if missing:
         yield f"this machine has no such device, the CPU took its place: {', '.join(missing)}"
@@ -137,7 +135,7 @@ def _limits(verification: Verification) -> Iterator[str]:
             yield from map(_knob, record.knobs)
             yield from map(_driven, record.driven)
         for record in entry.original.records:
-            yield from map(_left, record.left)
+            yield from left_out(record)
         if entry.comparison is not None:
             yield from (f"not compared: {what}" for what in entry.comparison.not_compared)
 
@@ -256,19 +254,8 @@ def _knob(knob: Knob) -> str:
     return f"{place}: to reach what it guards, the bound counted as {'met' if turns else 'not met'}"
 
 
-def _left(left: Mapping[str, Any]) -> str:
-    return f"{left['place']} was left out, because the program stops there ({left['why']}); it gave {left['told']}"
-
-
 def _driven(driven: Driven) -> str:
     return f"{driven.name} in {driven.path} was called by itself at the end of the run, {driven.how}"
-
-
-def _standin(standin: Mapping[str, Any]) -> str:
-    shape = standin.get("shape")
-    size = f", shape {'×'.join(map(str, shape)) if isinstance(shape, (list, tuple)) else shape}" if shape else ""
-    why = f" ({standin['why']})" if standin.get("why") else ""
-    return f"stand-in data for {standin.get('what', 'missing data')}{size}{why}"
 
 
 def _runs(entry: Entry) -> Iterator[Run]:

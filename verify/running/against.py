@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from codemods.rewriting.result import Mended
@@ -36,8 +37,9 @@ class HandRewriter:
 
     ``other`` is a folder laid out like the tree (files that it lacks stay as they are), or one file that replaces
     ``script``. With ``together`` all hunks are one rewrite, made or left out as a whole. ``rule`` is its name: a name
-    other than :data:`RULE` marks a change made by rule, whose losses may differ from those of stale graphs. Raises
-    :class:`VerifyError` where there is nothing to compare.
+    other than :data:`RULE` marks a change made by rule, whose losses may differ from those of stale graphs. ``known``
+    are files that are taken to be in the tree, by path below the root. Raises :class:`VerifyError` where there is
+    nothing to compare.
     """
 
     def __init__(
@@ -49,7 +51,9 @@ class HandRewriter:
         script: Path | None,
         together: bool = False,
         rule: str = RULE,
+        known: Mapping[str, SourceFile] = MappingProxyType({}),
     ) -> None:
+        self._known = known
         self._rule = rule
         self._sources: dict[str, SourceFile] = {}
         self._below: dict[str, str] = {}
@@ -92,7 +96,7 @@ class HandRewriter:
             if not mine.exists():
                 self._added[place] = theirs.read_bytes()
                 return
-            old = read_source(mine)
+            old = self._known[place] if place in self._known else read_source(mine)
         except SourceError as error:
             raise VerifyError(f"{error.skipped.path}: {error.skipped.reason}") from None
         if old.notebook is not None:

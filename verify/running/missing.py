@@ -156,9 +156,10 @@ class Piece:
     name: str
 
 
-def ended_by(run: Run) -> Piece | None:
-    """The missing thing that ended ``run`` before its first backward; None where nothing known did."""
-    if run.record.backwards or run.status == 0:
+def ended_by(run: Run, *, late: bool = False) -> Piece | None:
+    """The missing thing that ended ``run`` before its first backward, or whenever (``late``); None where nothing known
+    did."""
+    if (run.record.backwards and not late) or run.status == 0:
         return None
     record = next((record for record in run.records if record.error), None)
     if record is None or record.error is None:

@@ -17,6 +17,8 @@ from tests.verify.zygote import ForkedPlace
 from verify.diagnosis.diagnose import diagnose
 from verify.diagnosis.model import Diagnosis, Kind
 from verify.diagnosis.pictures import svg
+from verify.diagnosis.reports import json as as_json
+from verify.diagnosis.reports import text
 from verify.isolation import Place, Workspace
 from verify.running.settings import Command, Settings
 
@@ -25,7 +27,7 @@ DRAWN = {Kind.SECOND_BACKWARD, Kind.CHANGED_IN_PLACE, Kind.GROWING_GRAPH, Kind.O
 pytestmark = pytest.mark.slow
 
 
-def examined(text: str, folder: Path, place: Callable[..., Place] = ForkedPlace, **settings: int) -> Diagnosis:
+def examined(text: str, folder: Path, place: Callable[..., Place] = ForkedPlace, **settings: float) -> Diagnosis:
     (folder / "pyproject.toml").touch()
     (folder / "train.py").write_text(text, encoding="utf-8")
     command = Command((sys.executable, "train.py"), folder, "train.py", folder / "train.py")
@@ -168,3 +170,76 @@ def test_what_memory_runs_out_of(
     assert most is not None
     assert line in text.splitlines()[most.line - 1]
     assert next((clue.name for clue in fault.clues if clue.role == "carrier"), None) == carrier
+
+
+ABSENT = HEAD + dedent(
+    """
+    import surely_absent_logger
+    logger = surely_absent_logger.Logger("run")
+    net = nn.Linear(4, 1)
+    opt = torch.optim.SGD(net.parameters(), 0.1)
+    total = 0
+    for step in range(14):
+        loss = net(torch.randn(5, 4)).square().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        total += loss
+        logger.add(step)
+    """
+)
+REQUIRED = HEAD + dedent(
+    """
+    import argparse
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mode", required=True)
+    args = parser.parse_args()
+    net = nn.Linear(4, 1)
+    opt = torch.optim.SGD(net.parameters(), 0.1)
+    for step in range(14):
+        loss = net(torch.randn(5, 4)).square().mean()
+        opt.zero_grad()
+        if args.mode == "train":
+            loss.backward()
+            opt.step()
+        open(f"logs/out/{step}", "w").write(str(loss.item()))
+    """
+)
+
+
+def test_what_a_program_lacks_has_a_stand_in_and_that_is_told(tmp_path: Path) -> None:
+    diagnosis = examined(ABSENT, tmp_path)
+    assert [fault.kind for fault in diagnosis.faults] == [Kind.GROWING_GRAPH]
+    assert [run.name for run in diagnosis.runs][1] == "the same with a stand-in for surely_absent_logger"
+    assert "module surely_absent_logger" in diagnosis.limits[0]
+    assert text.render(diagnosis).count("\nlimit: ") == len(diagnosis.limits) == 2
+    assert as_json.content(diagnosis)["limits"] == list(diagnosis.limits)
+
+
+def test_arguments_and_folders_that_are_missing_are_made_up(tmp_path: Path) -> None:
+    diagnosis = examined(REQUIRED, tmp_path)
+    assert (diagnosis.status, diagnosis.reason, diagnosis.steps) == (0, "", 14)
+    assert any("mode" in limit for limit in diagnosis.limits)
+
+
+def test_without_made_up_data_a_program_that_lacks_a_module_is_told_what_it_lacks(tmp_path: Path) -> None:
+    diagnosis = examined(ABSENT, tmp_path, data=False)
+    assert (diagnosis.status, diagnosis.limits, len(diagnosis.runs)) == (3, (), 1)
+    assert "surely_absent_logger" in " ".join(diagnosis.advice)
+
+
+def test_where_a_stand_in_does_not_help_the_first_run_counts(tmp_path: Path) -> None:
+    diagnosis = examined(ABSENT.replace("net = nn", "undefined\nnet = nn"), tmp_path)
+    assert (diagnosis.status, diagnosis.limits) == (3, ())
+    assert "ModuleNotFoundError" in diagnosis.reason
+
+
+def test_a_program_that_lacks_nothing_has_no_limits(tmp_path: Path) -> None:
+    whole = ABSENT.replace("import surely_absent_logger\n", "").replace("surely_absent_logger.Logger", "dict")
+    assert examined(whole.replace("logger.add(step)", "pass").replace('dict("run")', "{}"), tmp_path).limits == ()
+
+
+def test_what_a_program_reads_from_a_folder_that_is_missing_is_not_made_up(tmp_path: Path) -> None:
+    diagnosis = examined(REQUIRED.replace('"w").write(str(loss.item()))', '"r").read()'), tmp_path)
+    assert (diagnosis.status, diagnosis.steps) == (3, 1)
+    assert not any("logs" in limit for limit in diagnosis.limits)

@@ -145,3 +145,72 @@ fault(
     """,
     "device-mismatch",
 )
+fault(
+    "states of several languages in a dictionary",
+    """
+    rnns = nn.ModuleDict({lang: nn.LSTM(4, 4, batch_first=True) for lang in ("de", "fr")})
+    opt = torch.optim.Adam(rnns.parameters(), lr=1e-2)
+    states = {lang: None for lang in rnns}
+    for batch in range(4):
+        for lang in rnns:
+            x = torch.randn(2, 5, 4)
+            y, states[lang] = rnns[lang](x, states[lang])  # cause consumer
+            loss = (y - x).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()  # freed_by site
+            opt.step()
+            print(loss.item())
+    """,
+    "second-backward",
+    "",
+    ("        loss = ", "        states[lang] = tuple(s.detach() for s in states[lang])\n        loss = "),
+)
+fault(
+    "a block without gradients around the whole model",
+    """
+    class Margin(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(4, 6))
+        def forward(self, feature):
+            return 8.0 * torch.tanh(feature @ self.weight.t())  # cause
+    backbone, metric = nn.Linear(10, 6), Margin()
+    opt = torch.optim.SGD([*backbone.parameters(), *metric.parameters()], lr=0.1)
+    for step in range(8):
+        x, label = torch.randn(8, 10), torch.randint(0, 4, (8,))
+        with torch.no_grad():
+            output = metric(backbone(x))
+        loss = nn.functional.cross_entropy(output, label)
+        loss.requires_grad = True
+        opt.zero_grad()
+        loss.backward()  # site
+        opt.step()
+        print(loss.item())
+    """,
+    "loss-cut-off",
+    "",
+    ("    with torch.no_grad():\n        output", "    output"),
+)
+fault(
+    "outputs of a step that are kept as a dictionary",
+    """
+    net = nn.Linear(8, 8)
+    opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+    def training_step(batch):
+        depth = nn.functional.softplus(net(batch))
+        loss = (depth - batch.abs()).abs().mean()
+        return {"loss": loss, "metrics": {"relative": (depth / (batch.abs() + 1)).mean()}}
+    outputs = []
+    for step in range(14):
+        opt.zero_grad()
+        output = training_step(torch.randn(4, 8))
+        output["loss"].backward()
+        opt.step()
+        outputs.append(output)
+        print(output["loss"].item())
+    print(sum(output["metrics"]["relative"].item() for output in outputs))
+    """,
+    "growing-graph",
+    "outputs[*]['metrics']['relative']",
+    ("outputs.append(output)", "outputs.append({'metrics': {k: v.detach() for k, v in output['metrics'].items()}})"),
+)

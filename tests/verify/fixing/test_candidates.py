@@ -874,6 +874,44 @@ def test_what_is_no_way_out_is_left_alone(statement: str) -> None:
     assert changed(Kind.NO_GRADIENT, statement + "\n", Clue("cause", at(1))) == []
 
 
+KEEPING = """
+def train():
+    for batch in data:
+        out = model(batch)
+        out["loss"].backward()
+        outputs.append(out)
+"""
+
+
+def test_tensors_under_keys_are_cut_before_their_dictionary_is_kept() -> None:
+    clues = [Clue("cause", at(3)), *(Clue("carrier", name=f"outputs[*]{key}") for key in ("['m']['err']", "['loss']"))]
+    found = [each for each in offered(Kind.GROWING_GRAPH, KEEPING, *clues) if "before it is kept" in each.title]
+    (cut,) = found
+    lines = cut.files["t.py"].splitlines()
+    assert lines[4:7] == [
+        "        out['m']['err'] = out['m']['err'].detach()",
+        "        out['loss'] = out['loss'].detach()",
+        "        outputs.append(out)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("carrier", "line"),
+    [
+        ("outputs[*]", "outputs.append(out)"),
+        ("outputs[*][0]", "outputs.append(out)"),
+        ("others[*]['loss']", "outputs.append(out)"),
+        ("outputs[*]['loss']", "outputs.append(make(out))"),
+        ("outputs[*]['loss']", "outputs.append(out); later()"),
+        ("outputs[*]['loss']", "outputs.append(out['loss'].item())"),
+    ],
+)
+def test_nothing_is_cut_by_key_where_no_dictionary_is_kept_as_it_is(carrier: str, line: str) -> None:
+    text = KEEPING.replace("outputs.append(out)", line)
+    found = offered(Kind.GROWING_GRAPH, text, Clue("cause", at(3)), Clue("carrier", name=carrier))
+    assert not [each for each in found if "before it is kept" in each.title]
+
+
 def test_lines_without_gradients_get_them() -> None:
     cause = Clue("cause", at(2), text="under no_grad")
     text = "with torch.no_grad():\n    h = body(x)\n    g = h\nuse(h)\n"
@@ -884,6 +922,13 @@ def test_lines_without_gradients_get_them() -> None:
     assert found.files["t.py"] == "def f(x):\n    return body(x)\n"
     assert offered(Kind.NO_GRADIENT, text, replace(cause, text="argmax ends their graph")) == []
     assert offered(Kind.NO_GRADIENT, text.replace("torch.no_grad()", "autocast()"), cause) == []
+    # The block stands around a call that leads to the line.
+    calling = "def run(x):\n    return body(x)\nwith torch.no_grad():\n    h = run(x)\nuse(h)\n"
+    off = Clue("off", at(3))
+    found = offered(Kind.LOSS_CUT_OFF, calling, cause, off)
+    assert found[0].files["t.py"] == "def run(x):\n    return body(x)\nh = run(x)\nuse(h)\n"
+    assert offered(Kind.LOSS_CUT_OFF, calling, cause) == []
+    assert offered(Kind.LOSS_CUT_OFF, calling.replace("torch.no_grad()", "autocast()"), cause, off) == []
 
 
 SWITCH = """

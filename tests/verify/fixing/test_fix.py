@@ -254,3 +254,111 @@ def test_waste_that_a_rewrite_leaves_goes_too(tmp_path: Path) -> None:
     assert result.status == 0
     assert ".detach()" in result.repairs[0].diff
     assert changed(result.repairs[1]) == ["with torch.no_grad():", "fake = maker(torch.randn(3, 4))"]
+
+
+LACKING = """
+import surely_absent_logger
+import torch
+logger = surely_absent_logger.Logger("run")
+cell, head = torch.nn.GRUCell(4, 6), torch.nn.Linear(6, 1)
+optimizer = torch.optim.SGD([*cell.parameters(), *head.parameters()], 0.1)
+h = torch.zeros(3, 6)
+for step in range(8):
+    h = cell(torch.randn(3, 4), h)
+    loss = head(h).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    logger.add("loss", loss.item())
+"""
+
+
+def test_a_program_that_lacks_a_module_is_mended_with_a_stand_in_and_that_is_told(tmp_path: Path) -> None:
+    result = fixed(LACKING, tmp_path)
+    assert result.status == 0
+    (repair,) = result.repairs
+    assert changed(repair) == ["h = h.detach()"]
+    told = report.text(result, written=False)
+    assert "limit: stand-in data for the module surely_absent_logger" in told
+    assert "limit: on stand-in data" in told
+    assert json.loads(report.as_json(result, written=False))["after"]["limits"] == list(result.after.limits)
+
+
+OLD = """
+import torch
+net = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+total = 0
+for step in range(14):
+    loss = net(torch.randn(5, 4)).square().mean()
+    {}
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += loss{}
+print(total)
+"""
+
+
+def test_a_line_of_old_code_is_mended_and_then_what_is_wrong_behind_it(tmp_path: Path) -> None:
+    result = fixed(OLD.format("print(step, loss.data[0])", ""), tmp_path)
+    assert result.status == 0
+    old, total = result.repairs
+    assert changed(old) == ["print(step, loss.item())"]
+    assert changed(total) == ["total += loss.item()"]
+    # The second one is held against the program that the first one made.
+    assert "the graph grows" in total.proof[0]
+    assert "bit for bit the same over 14 steps" in total.proof[0]
+
+
+def test_a_line_of_old_code_is_all_that_is_mended_where_nothing_is_wrong_behind_it(tmp_path: Path) -> None:
+    result = fixed(OLD.format("print(step, loss.data[0])", ".item()"), tmp_path)
+    (old,) = result.repairs
+    assert (result.status, changed(old)) == (0, ["print(step, loss.item())"])
+
+
+@pytest.mark.parametrize("line", ["print(step, loss.shape[0])", "print(step, loss.data[undefined])"])
+def test_a_mistake_that_no_rule_knows_stays(line: str, tmp_path: Path) -> None:
+    result = fixed(OLD.format(line, ""), tmp_path)
+    assert (result.status, result.repairs, result.files) == (3, (), {})
+
+
+def test_the_program_gets_past_a_missing_module_to_a_line_of_old_code(tmp_path: Path) -> None:
+    text = OLD.format("print(step, loss.data[0])", ".item()").replace("import torch", "import surely_absent, torch", 1)
+    (old,) = fixed(text, tmp_path).repairs
+    assert changed(old) == ["print(step, loss.item())"]
+
+
+METERED = """
+class Meter:
+    def __init__(self):
+        self.values = []
+    def update(self, value):
+        self.values.append(value)
+"""
+TWO_FILES = """
+import torch
+from meter import Meter
+cell, head = torch.nn.RNNCell(4, 6), torch.nn.Linear(6, 1)
+optimizer = torch.optim.SGD([*cell.parameters(), *head.parameters()], 0.1)
+meter = Meter()
+h = torch.zeros(3, 6)
+for step in range(14):
+    h = cell(torch.randn(3, 4), h)
+    loss = head(h).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    meter.update(loss * 1)
+"""
+
+
+def test_changes_of_two_files_are_both_made(tmp_path: Path) -> None:
+    (tmp_path / "meter.py").write_text(METERED, encoding="utf-8")
+    result = fixed(TWO_FILES, tmp_path)
+    assert result.status == 0
+    made = "".join(data.decode() for _, data in sorted(result.files.items()))
+    assert "h = h.detach()" in made
+    assert [line for repair in result.repairs for line in changed(repair) if line in made] == [
+        line for repair in result.repairs for line in changed(repair)
+    ]

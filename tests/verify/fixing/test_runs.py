@@ -133,3 +133,25 @@ def test_only_small_programs_without_a_card_run_side_by_side(
     made.run = lambda *_, **__: run  # type: ignore[method-assign]
     runner.run("original", COMMAND)
     assert runner.spare() is spare
+
+
+def test_what_is_proved_is_part_of_every_run_and_makes_another_original(runner: SharedRunner, made: _Made) -> None:
+    runner.run("original", COMMAND)
+    runner.base = {"t.py": b"1"}
+    runner.run("original", COMMAND)
+    runner.run("rewritten", COMMAND, files={"u.py": b"2"}, watch=[[LINE]])
+    assert [dict(each["files"]) for each in made.asked] == [{}, {"t.py": b"1"}, {"t.py": b"1", "u.py": b"2"}]
+    runner.run("original", COMMAND, files={"t.py": b"1"})
+    assert len(made.asked) == 3
+    runner.ahead = Asked(frozenset([frozenset([LINE]), frozenset([OTHER])]))
+    runner.run("original", COMMAND, watch=[[LINE]], replay=[])
+    assert sorted(made.asked[3]["watch"]) == [[LINE], [OTHER]]
+
+
+def test_files_are_read_as_they_are_run(tmp_path: Path) -> None:
+    for name in ("t.py", "u.py"):
+        (tmp_path / name).write_text("old = 0\n", encoding="utf-8")
+    runner = SharedRunner(tmp_path, SETTINGS)
+    runner.base = {"t.py": b"new = 1\n"}
+    texts = {Path(source.path).name: source.text for source in runner.sources()}
+    assert texts == {"t.py": "new = 1\n", "u.py": "old = 0\n"}

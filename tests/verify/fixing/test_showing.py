@@ -11,7 +11,8 @@ from verify.diagnosis.model import Clue, Diagnosis, Fault, Kind, Measures
 from verify.fixing import report
 from verify.fixing.repairs import Fixed, Repair
 from verify.fixing.searching import Kept, Search
-from verify.fixing.showing import better, no_worse, shown, uncovers
+from verify.fixing.showing import better, no_worse, past, shown, uncovers
+from verify.measured.values import Site
 
 
 def diagnosis(*faults: Fault, backwards: int = 2, reason: str = "") -> Diagnosis:
@@ -128,3 +129,54 @@ def test_what_the_rules_find_is_told_where_nothing_was_repaired() -> None:
     repair = Repair("cut", "", (), "")
     told = report.text(Fixed(left, left, (repair,), (), {}, {}, ("grad-in-evaluation at t.py:3",)), written=False)
     assert "the rules also find, and this does not need: grad-in-evaluation at t.py:3" in told
+
+
+STOP = Site("t.py", 7, "f")
+
+
+def stopped(*losses: float, stop: Site | None = STOP, backwards: int = 0) -> Diagnosis:
+    measures = Measures(meant=2, learning=2, losses=losses)
+    reason = "the program stops" if stop is not None else ""
+    return replace(diagnosis(backwards=backwards, reason=reason), measures=measures, stop=stop)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        stopped(3.0, 2.0, stop=None, backwards=2),
+        stopped(3.0, 2.0, stop=Site("t.py", 9, "f"), backwards=2),
+        replace(stopped(3.0, 2.0, stop=None, backwards=2), faults=(TOTAL,)),
+    ],
+)
+def test_a_program_that_goes_on_past_its_stop_and_does_the_same_is_mended(after: Diagnosis) -> None:
+    assert past(stopped(3.0, backwards=1), after)[0]
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        stopped(3.0, 2.0, backwards=2),
+        stopped(4.0, 2.0, stop=None, backwards=2),
+        stopped(stop=None),
+        replace(stopped(3.0, backwards=1, stop=None), reason="no backward"),
+    ],
+)
+def test_a_program_that_stops_there_or_computes_something_else_is_not_past_it(after: Diagnosis) -> None:
+    proof, trouble = past(stopped(3.0, backwards=1), after)
+    assert (proof, bool(trouble)) == ((), True)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [Kind.GROWING_CACHE, Kind.SLOWER_STEPS, Kind.GROWING_TENSORS, Kind.GROWING_CONTAINER, Kind.NEVER_CLEARED],
+)
+def test_what_shows_only_behind_the_end_of_the_program_says_nothing_against_a_change(kind: Kind) -> None:
+    assert better(diagnosis(SECOND), diagnosis(fault(kind), backwards=9))
+    # It was there within the same backwards: the change brought it.
+    assert not better(diagnosis(SECOND), diagnosis(fault(kind)))
+    assert not better(diagnosis(GRAPH, backwards=9), diagnosis(fault(kind), backwards=9))
+
+
+@pytest.mark.parametrize("kind", [Kind.NO_GRADIENT, Kind.LOSS_CUT_OFF, Kind.GROWING_GRAPH, Kind.OUT_OF_MEMORY])
+def test_what_a_change_may_have_done_counts_wherever_it_shows(kind: Kind) -> None:
+    assert not better(diagnosis(SECOND), diagnosis(fault(kind), backwards=9))

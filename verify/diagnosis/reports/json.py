@@ -35,6 +35,7 @@ def content(diagnosis: Diagnosis) -> dict[str, Any]:
         "remarks": list(diagnosis.remarks),
         "watched": list(diagnosis.watched),
         "unwatched": list(diagnosis.unwatched),
+        "limits": list(diagnosis.limits),
         "runs": [{"name": run.name, "ending": run.ending, "seconds": round(run.seconds, 3)} for run in diagnosis.runs],
         "reason": diagnosis.reason,
         "advice": list(diagnosis.advice),

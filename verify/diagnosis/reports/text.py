@@ -57,6 +57,7 @@ def _foot(diagnosis: Diagnosis) -> list[str]:
     if diagnosis.watched and (diagnosis.backwards or not diagnosis.reason):
         lines.append(f"watched: {', '.join(diagnosis.watched)}")
     lines += [f"not watched: {text}" for text in diagnosis.unwatched]
+    lines += [f"limit: {text}" for text in diagnosis.limits]
     if diagnosis.runs:
         runs = ", ".join(f"{run.name} ({run.seconds:.0f} s)" for run in diagnosis.runs)
         lines.append(f"runs: {runs}")
