@@ -20,7 +20,8 @@ class AttachedLossHistory(AttachedLossTotal):
     (``.item()``, ``torch.stack``), compared, handed to code that cannot be seen, or where the stored loss is changed in
     place afterwards (``loss /= 4``), the tensor is stored without its graph: ``losses.append(loss.detach())``. Where
     the value is sometimes a plain number, only ``float()`` fits. A list or dict that is made element by element for it,
-    ``losses.append([term for term in terms])``, is made of such values.
+    ``losses.append([term for term in terms])``, is made of such values. A copy of one, ``losses.append(dict(parts))``,
+    becomes a copy whose values are detached.
 
     Left alone: lists whose elements are back-propagated, here or in a caller (``sum(losses).backward()``, a returned
     ``{"loss": loss}``); lists that are made again or emptied in every step; values that are numbers or detached

@@ -751,3 +751,85 @@ def test_what_keeps_the_losses_is_named(name: str, tmp_path: Path) -> None:
     head = HEAD + "\nimport heapq, itertools\nclass Box: pass\nbox = Box()\n"
     [found] = analysed(tmp_path, Options(select=RULES), head, program)
     assert found.message.startswith(f"{keeper} keeps loss.clone() attached")
+
+
+# copies of containers
+
+COPIED = """
+seen, log = [], {{}}
+for step, (x, y) in enumerate(batches()):
+    out = net(x)
+    parts = {made}
+    loss = parts[{first}] + out.mean()
+    learn(loss)
+    {line}
+print(len(seen), log)
+"""
+DICT = {"made": '{"fit": criterion(out, y), "size": out.abs().mean()}', "first": '"fit"'}
+LIST = {"made": "[criterion(out, y), out.abs().mean()]", "first": "0"}
+VALUES = "{name: value.detach() for name, value in parts.items()}"
+
+
+@pytest.mark.parametrize(
+    ("made", "line", "after"),
+    [
+        (DICT, "seen.append(dict(parts))", f"seen.append({VALUES})"),
+        (DICT, "seen.append(parts.copy())", f"seen.append({VALUES})"),
+        (DICT, "log[step] = {**parts}", f"log[step] = {{**{VALUES}}}"),
+        (DICT, "seen.append({**parts, 'step': step})", f"seen.append({{**{VALUES}, 'step': step}})"),
+        (DICT, "seen.append(dict(parts, step=step))", f"seen.append(dict({VALUES}, step=step))"),
+        (DICT, "seen.append((step, dict(parts)))", f"seen.append((step, {VALUES}))"),
+        (DICT, "seen.append({**parts, 'loss': loss})", f"seen.append({{**{VALUES}, 'loss': loss.item()}})"),
+        (LIST, "seen.append(list(parts))", "seen.append([value.detach() for value in parts])"),
+        (LIST, "seen.append(parts.copy())", "seen.append([value.detach() for value in parts])"),
+        (LIST, "seen.append(tuple(parts))", "seen.append(tuple([value.detach() for value in parts]))"),
+        (LIST, "seen.append([step, *parts])", "seen.append([step, *[value.detach() for value in parts]])"),
+    ],
+)
+def test_what_a_copied_container_holds_is_detached(tmp_path: Path, made: dict[str, str], line: str, after: str) -> None:
+    check(tmp_path, COPIED.format(line=line, **made), after)
+
+
+def test_what_is_no_tensor_stays_in_a_copy(tmp_path: Path) -> None:
+    made = {"made": '{"fit": criterion(out, y), "step": step, "kind": "train", "none": None}', "first": '"fit"'}
+    value = "value.detach() if torch.is_tensor(value) else value"
+    after = f"seen.append({{name: {value} for name, value in parts.items()}})"
+    check(tmp_path, COPIED.format(line="seen.append(dict(parts))", **made), after)
+
+
+@pytest.mark.parametrize(
+    ("made", "line"),
+    [
+        # the container itself: who changes it later changes what is kept
+        (DICT, "seen.append(parts)"),
+        # a parameter, which would no longer be it
+        ({"made": '{"fit": criterion(out, y), "weight": net.weight}', "first": '"fit"'}, "seen.append(dict(parts))"),
+        # what a list within it holds
+        ({"made": '{"fit": criterion(out, y), "more": [out.mean()]}', "first": '"fit"'}, "seen.append(dict(parts))"),
+        ({"made": '{"fit": criterion(out, y), "more": unknown()}', "first": '"fit"'}, "seen.append(dict(parts))"),
+        # a copy of another class
+        ({"made": 'defaultdict(int, {"fit": criterion(out, y)})', "first": '"fit"'}, "seen.append(parts.copy())"),
+        ({"made": "deque([criterion(out, y)])", "first": "0"}, "seen.append(parts.copy())"),
+        # a graph that the copy does not bring
+        (DICT, "seen.append((list([out]), dict(parts), [*[[out.sum()]]]))"),
+    ],
+)
+def test_copies_that_cannot_be_detached_are_advice(tmp_path: Path, made: dict[str, str], line: str) -> None:
+    program = "from somewhere import unknown\n" + COPIED.format(line=line, **made)
+    found = analysed(tmp_path, Options(select=RULES, unsafe=True), HEAD, program)
+    assert [(f.promise, f.edits) for f in found] in ([(Promise.ADVICE, ())], [])
+
+
+def test_copies_are_left_alone(tmp_path: Path) -> None:
+    # detached already
+    values = "{k: v.detach() for k, v in parts.items()}"
+    leave(tmp_path, COPIED.format(line=f"seen.append({values})", **DICT))
+    # the keys of a dict
+    leave(tmp_path, COPIED.format(line="seen.append(list(parts))", **DICT))
+    # made again in each step
+    leave(tmp_path, COPIED.format(line="seen = [dict(parts)]", **DICT))
+    # a later step learns from it
+    later = 'seen.append(dict(parts)); learn(sum(each["size"] for each in seen))'
+    leave(tmp_path, COPIED.format(line=later, **DICT).replace("learn(loss)", "loss.backward(retain_graph=True)"))
+    # nothing has a graph
+    leave(tmp_path, COPIED.format(line="seen.append(dict(parts))", made='{"fit": 1.0}', first='"fit"'))

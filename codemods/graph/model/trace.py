@@ -141,7 +141,8 @@ class Storing:
     """A value put into a container that holds more than one: ``append``, ``extend``, ``d[k] = v``.
 
     ``nodes`` are those in the value, ``held`` those in the container afterwards, ``parts`` the smallest expressions of
-    the value that carry a graph, with their values; ``born`` is the moment at which the container was made.
+    the value that carry a graph, with their values; ``born`` is the moment at which the container was made; ``copies``
+    are the containers that the value is copied from.
     """
 
     place: Place
@@ -154,6 +155,22 @@ class Storing:
     held: tuple[Node, ...] = ()
     parts: tuple[tuple[ast.expr, Value], ...] = ()
     born: int = 0
+    copies: tuple[Copied, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Copied:
+    """A list or dict that is copied on its way into a container, and holds tensors, numbers and texts only.
+
+    ``pairs`` tells that it is a dict, ``mixed`` that not all of it are tensors. ``call`` is what gives a copy of it and
+    nothing else: a method, which gives what its class says, or a function.
+    """
+
+    expression: ast.expr
+    pairs: bool
+    mixed: bool
+    nodes: tuple[Node, ...]
+    call: ast.Call | None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

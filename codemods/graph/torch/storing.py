@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import Any
 
 from codemods.graph.model.arguments import Arguments
-from codemods.graph.model.kinds import CarrierKind, UseKind
+from codemods.graph.model.kinds import CarrierKind, SequenceKind, UseKind
 from codemods.graph.model.nodes import Carrier, Node, Use, Value
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.state import TURNS, VIEWS
-from codemods.graph.model.trace import GROWN, Storing
-from codemods.graph.model.values import Const, Function, Instance, Mapping, Plain, Sequence, Tensor, Tuple, Unknown
+from codemods.graph.model.trace import GROWN, Copied, Storing
+from codemods.graph.model.values import (
+    Const,
+    Function,
+    Instance,
+    Mapping,
+    Plain,
+    Sequence,
+    Tensor,
+    Tuple,
+    Unknown,
+    options_of,
+)
 from codemods.graph.run.contents import ITEMS, KEYS, REST
 from codemods.graph.torch.modules import Modules
 
@@ -142,6 +154,7 @@ class Stores(Modules):
                 held,
                 parts,
                 run.born.get(getattr(container, "oid", 0), run.clock),
+                tuple(self._copies_in(expression)) if nodes else (),
             )
         )
 
@@ -188,6 +201,45 @@ class Stores(Modules):
             return self.run.nodes_of(value)
         kept = (self.run.s.get((value.oid, name)) for name in self.run.attributes.get(value.oid, ()))
         return [node for one in kept if isinstance(one, Value) for node in self.run.nodes_of(one)]
+
+    def _copies_in(self, expression: ast.expr) -> Iterator[Copied]:
+        """The containers that an expression is copied from: ``dict(losses)``, ``{**losses, "step": 3}``."""
+        if isinstance(expression, (ast.List, ast.Tuple)):
+            for element in expression.elts:
+                if isinstance(element, ast.Starred):
+                    yield from self._copied(element.value, Sequence)
+                else:
+                    yield from self._copies_in(element)
+        elif isinstance(expression, ast.Dict):
+            for key, value in zip(expression.keys, expression.values, strict=True):
+                yield from self._copied(value, Mapping) if key is None else self._copies_in(value)
+        elif isinstance(expression, ast.Call):
+            made, given, named = self.run.trace.called.get(expression), expression.args, expression.keywords
+            if made in ("builtins.dict", "builtins.list", "builtins.tuple") and len(given) == 1:
+                kind = Mapping if made == "builtins.dict" else Sequence
+                yield from self._copied(given[0], kind, None if named or made == "builtins.tuple" else expression)
+            elif isinstance(expression.func, ast.Attribute) and expression.func.attr == "copy" and not (given or named):
+                yield from self._copied(expression.func.value, (Mapping, Sequence), expression)
+
+    def _copied(
+        self, expression: ast.expr, kinds: type[Value] | tuple[type[Value], ...], call: ast.Call | None = None
+    ) -> Iterator[Copied]:
+        """The container of such a kind that ``expression`` is, where all that it holds are tensors, numbers and
+        texts."""
+        container = self.run.values.get(expression)
+        if not isinstance(container, (Mapping, Sequence)) or not isinstance(container, kinds):
+            return
+        pairs = isinstance(container, Mapping)
+        if isinstance(container, Sequence) and container.kind is not SequenceKind.LIST:
+            return
+        if self.run.s.get((container.oid, KEYS)):
+            # its keys have graphs too
+            return
+        held = [one for element in self.run.elements(container) for one in options_of(element)]
+        nodes = tuple(dict.fromkeys(one.node for one in held if one.node is not None))
+        plain = all(isinstance(one, (Tensor, Const, Plain)) for one in held)
+        if nodes and plain and not any(node.leaf for node in nodes):
+            yield Copied(expression, pairs, not all(isinstance(one, Tensor) for one in held), nodes, call)
 
     def parts_of(self, expression: ast.expr) -> list[tuple[ast.expr, Value]]:
         """The smallest expressions in ``expression`` that carry a graph into it, as evaluated last, and their

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from codemods.graph.model.arguments import given_for
 from codemods.graph.model.facts.libraries import NUMERIC_LIBRARIES, is_logging
@@ -53,6 +53,17 @@ class Part:
     """Whether it is sometimes neither a tensor nor a number."""
 
 
+class Copy(NamedTuple):
+    """A list, or a dict where it holds ``pairs``, that is copied: what stands at ``span``, or, where that is the call
+    that copies it, what ``source`` says; ``mixed`` where not all that it holds are tensors."""
+
+    path: str
+    span: Span
+    pairs: bool
+    source: str
+    mixed: bool
+
+
 @dataclass(eq=False)
 class Kept(Keeping):
     """One value that something keeps, in one run: ``nodes`` are its graphs, ``sums`` those of its holder."""
@@ -72,6 +83,8 @@ class Kept(Keeping):
     """Whether a backward has freed of its graph what walking takes."""
     meant: bool = False
     """Whether it has its graph on purpose: the graph of gradients was asked for."""
+    copies: tuple[Copy, ...] = ()
+    """Containers that are copied on their way."""
 
 
 class Run:
@@ -280,6 +293,7 @@ class Judge:
             "verb": kept.verb,
             "value": ast.unparse(kept.parts[0].expression) if kept.parts else "losses",
             "parts": parts,
+            "copies": kept.copies,
             "tensor": tensor or kept.tensor,
             "causes": tuple(sorted(causes)),
             "trail": tuple(trail),

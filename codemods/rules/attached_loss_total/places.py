@@ -9,6 +9,7 @@ from functools import partial
 
 from codemods.graph.model.kinds import CarrierKind, NodeKind, SequenceKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Value, all_ancestors
+from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import GROWN, NAMED, Accumulation, Storing, Trace
 from codemods.graph.model.values import (
     Instance,
@@ -22,10 +23,11 @@ from codemods.graph.model.values import (
 from codemods.proofs.earlier import assigned
 from codemods.proofs.reach import through_phi
 from codemods.proofs.sums import Means
-from codemods.proofs.syntax import DEFINITIONS, LOOPS, bindings, own_nodes
+from codemods.proofs.syntax import DEFINITIONS, LOOPS, bindings, own_nodes, scope
 from codemods.rules.attached_loss_total.needs import (
     HISTORY,
     TOTAL,
+    Copy,
     Judge,
     Kept,
     Result,
@@ -168,6 +170,7 @@ class Places:
                 kept = self.judge.kept(HISTORY, event.place, _container(event), "keeps", event.parts, attached, written)
                 # a set holds every tensor, and equal numbers once; who reads an object's attributes is not always seen
                 kept.tensor = bool(written) or _in_set(event) or _in_object(event)
+                kept.copies = _copies(event, {n for part in kept.parts for n in part.nodes})
                 if _is_bare(event):
                     kept.holder = getattr(event.container, "oid", 0)
                 around = events[:i], events[i + 1 :]
@@ -292,6 +295,31 @@ def _in_set(event: Storing) -> bool:
 def _in_object(event: Storing) -> bool:
     """Whether it is an attribute of an object that is put into the container."""
     return any(isinstance(o, Instance) and not o.cls.container for o in options_of(event.value))
+
+
+def _copies(event: Storing, others: set[Node]) -> tuple[Copy, ...]:
+    """The containers that a value is copied from; nothing where it has graphs other than theirs and ``others``."""
+    file = event.place.frame.file
+    found = []
+    for copied in event.copies:
+        source, call = copied.expression, copied.call
+        if call is not None and isinstance(call.func, ast.Attribute) and not _is_plain_container(file, source):
+            return ()
+        if call is not None and isinstance(source, (ast.Name, ast.Attribute)):
+            found.append(Copy(file.path, file.span(call), copied.pairs, ast.unparse(source), copied.mixed))
+        else:
+            found.append(Copy(file.path, file.span(source), copied.pairs, "", copied.mixed))
+    covered = others.union(*(copied.nodes for copied in event.copies))
+    return tuple(found) if covered.issuperset(n for n in event.nodes if not n.leaf) else ()
+
+
+def _is_plain_container(file: ParsedFile, source: ast.expr) -> bool:
+    """Whether a variable is only ever given a list or dict that is of no other class: so is what its ``copy`` gives."""
+    if not isinstance(source, ast.Name):
+        return False
+    made = [file.parent(name) for name in bindings(scope(file, source), source.id)]
+    shown = (ast.Dict, ast.List, ast.DictComp, ast.ListComp)
+    return bool(made) and all(isinstance(m, ast.Assign) and isinstance(m.value, shown) for m in made)
 
 
 def _container(event: Storing) -> str:

@@ -12,7 +12,7 @@ from codemods.proofs.observations import Decision, Observation, sites
 from codemods.rules.attached_loss_total.needs import HISTORY, TOTAL, Result
 from codemods.rules.attached_loss_total.places import Places
 from codemods.rules.base import Rule
-from codemods.terms.edits import Edit, WrapExpression
+from codemods.terms.edits import Edit, ReplaceExpression, WrapExpression
 from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.spans import Span
 
@@ -110,7 +110,10 @@ class AttachedLossTotal(Rule):
         message = (
             f"{first['name']} {first['verb']} {first['value']} attached: {graph}, though no backward needs it again"
         )
-        if not parts:
+        copies = _copies(known)
+        edits += copies
+        texts += ["a copy whose values are detached"] * len(copies)
+        if not parts and not copies:
             promise = Promise.ADVICE
             message += "; they come in a container that other code may need unchanged"
             remedy = "detach them where the container is made, or store what is read of them"
@@ -122,6 +125,25 @@ class AttachedLossTotal(Rule):
             remedy = f"keep {' and '.join(dict.fromkeys(texts))} instead"
         trail = tuple(dict.fromkeys([TrailStep(*step) for step in first["trail"]] + further))[:6]
         return Finding(self.name, path, span, promise, message, remedy, trail, tuple(edits))
+
+
+def _copies(known: list[dict[str, Any]]) -> list[tuple[str, Edit]]:
+    """How copies of containers come to hold no graphs, if that can be told of all runs."""
+    if not all(facts["copies"] or facts["parts"] for facts in known):
+        return []
+    found = [copy for facts in known for copy in facts["copies"]]
+    edits: dict[tuple[str, Span], Edit] = {}
+    for path, span, pairs, source, _ in dict.fromkeys(copy._replace(mixed=False) for copy in found):
+        mixed = any(copy.mixed for copy in found if copy.span == span)
+        value = "value.detach()" + (" if {torch}.is_tensor(value) else value" if mixed else "")
+        before, after = (
+            (f"{{name: {value} for name, value in ", ".items()}") if pairs else (f"[{value} for value in ", "]")
+        )
+        if (path, span) in edits:
+            return []
+        whole = ReplaceExpression(span, before + source + after)
+        edits[path, span] = whole if source else WrapExpression(span, before, after)
+    return [(path, edit) for (path, _), edit in edits.items()]
 
 
 def _style(wanted: str, *, tensor: bool, number: bool, scalar: bool) -> str | None:
