@@ -21,7 +21,9 @@ from typing import NamedTuple
 
 from codemods.graph.model.nodes import Place
 from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import meeting
+from codemods.proofs.marks import clears, tells_backwards_apart
 from codemods.proofs.syntax import FUNCTIONS, LOOPS, ends_errors, own_nodes, scope
 from codemods.source.walking import walk
 
@@ -135,6 +137,43 @@ def _counts(file: ParsedFile, node: ast.AST, statement: ast.stmt, loop: ast.AST 
         and node in statement.body
         and _by_count(file, statement.test, loop, holds=False)
     )
+
+
+def half_done(trace: Trace, place: Place) -> bool:
+    """Whether an error there may be answered by code that finds what the backwards before it have left: a turn of a
+    loop around, or what uses gradients or parameters later, in a ``finally`` or in the handler itself."""
+    caught = False
+    for at in place.chain():
+        inner: ast.AST = at.node
+        for outer in at.frame.file.outward(inner, *FUNCTIONS):
+            if isinstance(outer, ast.Try) and inner in outer.body:
+                goes_on = any(not isinstance(handler.body[-1], ast.Raise) for handler in outer.handlers)
+                answers = [*outer.handlers, *outer.finalbody]
+                if _uses_gradients(trace, place, outer.body, [] if goes_on else answers):
+                    return True
+                caught |= goes_on
+            elif not isinstance(outer, ast.Try) and ends_errors(outer):
+                if _uses_gradients(trace, place, [outer], []):
+                    return True
+                caught = True
+            if isinstance(outer, LOOPS) and caught:
+                return True
+            inner = outer
+    return False
+
+
+def _uses_gradients(trace: Trace, place: Place, tried: list[ast.stmt], answers: list[ast.AST]) -> bool:
+    """Whether gradients or parameters are used behind a place, but not in what is ``tried``; only in the ``answers`` to
+    its error, if any are given."""
+    later = [mark.place for mark in trace.marks if tells_backwards_apart(mark) and not clears(mark)]
+    later += [step.place for step in trace.steps] + [walk.place for walk in trace.walks]
+    left_out = {id(node) for statement in tried for node in walk(statement)}
+    only = {id(node) for statement in answers for node in walk(statement)}
+    for other in later:
+        around = {id(at.node) for at in other.chain()}
+        if other.clock > place.clock and around.isdisjoint(left_out) and (not only or around & only):
+            return True
+    return False
 
 
 def _caught(place: Place, until: Place) -> bool:

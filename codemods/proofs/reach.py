@@ -180,3 +180,9 @@ def told_apart(node: Node) -> bool:
 def gradient_read(node: Node, since: int) -> bool:
     """Whether code reads its gradient, or hooks it, after a moment."""
     return any(use.kind is UseKind.GRADIENT_READ and not use.detached and use.place.clock > since for use in node.uses)
+
+
+def asks_for_history(node: Node) -> bool:
+    """Whether code asks whether it has a graph, or for its gradient, or which object it is."""
+    kinds = (UseKind.HISTORY_READ, UseKind.REFUSED, UseKind.GRADIENT_READ, UseKind.IDENTITY)
+    return any(use.kind in kinds and not use.detached for use in node.uses)

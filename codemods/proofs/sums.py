@@ -75,8 +75,8 @@ def _sum_of(first: Any, second: Any) -> Sum | None:
         term, other = _node(first.value), _node(second.value)
         if term is None or other is None or call.args != [first.value_expr] or call.keywords:
             return None
-        if len(first.held) > 1 or other is term:
-            # it held something before
+        if len(first.held) > 1 or other is term or getattr(first.container, "bounded", False):
+            # it held something before, or forgets what came first
             return None
         target = ast.unparse(call.func.value)
         return Sum(statement, target, first.value_expr, first.place, term, other, other)

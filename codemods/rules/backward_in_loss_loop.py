@@ -17,6 +17,7 @@ from codemods.proofs.early_changes import late
 from codemods.proofs.marks import backward_runs_code, tells_backwards_apart
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.proofs.paired_flags import mended
+from codemods.proofs.paths import half_done
 from codemods.proofs.reach import reached_by_both
 from codemods.proofs.syntax import RETURNING, bindings, called, free_name, own_nodes, reads, scope
 from codemods.rules.base import Rule
@@ -100,7 +101,7 @@ class BackwardInLossLoop(Rule):
         again = any(order[id(w)] > last for n in before for w in n.walks)
         if carried or older or again or not reached_by_both(first, second, before) or _told_apart(trace, walks, loop):
             return self._note(first, Shows.NEEDED)
-        if _written_again(trace, loop, sums):
+        if _written_again(trace, loop, sums) or half_done(trace, first.place):
             return self._note(first, Shows.NEEDED)
         layers = sum(n.kind is NodeKind.MODULE and loop.holds(n.place) for n in second.seen)
         produced = max(before, key=lambda n: n.birth).place

@@ -514,3 +514,39 @@ def test_what_turns_write_in_place_a_later_backward_would_find_changed(
 ) -> None:
     program = IN_PLACE.format(before=before, behind=behind)
     assert [f.promise for f in found(tmp_path, RULE, program)] == promises
+
+
+@pytest.mark.parametrize(
+    ("head", "answer", "behind", "promises"),
+    [
+        ("try:", "except ValueError:\n    print('ended')", "print(out)", [Promise.EQUIVALENT]),
+        ("try:", "except ValueError:\n    raise", "opt.step()", [Promise.EQUIVALENT]),
+        ("try:", "finally:\n    print('done')", "opt.step()", [Promise.EQUIVALENT]),
+        ("if True:", "", "opt.step()", [Promise.EQUIVALENT]),
+        # the gradients of the first losses
+        ("try:", "except ValueError:\n    print('ended')", "opt.step()", []),
+        ("try:", "except ValueError:\n    opt.step()\n    raise", "print(out)", []),
+        ("try:", "finally:\n    opt.step()", "print(out)", []),
+        ("with suppress(ValueError):", "", "opt.step()", []),
+    ],
+)
+def test_an_error_that_is_caught_finds_the_first_gradients(
+    tmp_path: Path, head: str, answer: str, behind: str, promises: list[Promise]
+) -> None:
+    program = f"""
+import torch
+from contextlib import suppress
+from torch import nn
+
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh())
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+out = net(torch.randn(3, 4))
+{head}
+    for k in range(3):
+        loss = (out * k).mean()
+        loss.backward(retain_graph=True)
+        float(input())
+{answer}
+{behind}
+"""
+    assert [f.promise for f in found(tmp_path, RULE, program)] == promises

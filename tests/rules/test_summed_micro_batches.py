@@ -549,3 +549,115 @@ def test_each_loss_has_the_factor_of_the_sum(tmp_path: Path, kept: str, added: s
     findings = found(tmp_path, RULE, START, program)
     assert [f.promise for f in findings] == [Promise.EQUIVALENT] * bool(term)
     assert not term or f"        {term}\n" in mended(tmp_path, findings)
+
+
+WINDOW = """
+class Counted:
+    k = 2
+    @property
+    def more(self):
+        self.k += 1
+        return self.k
+
+class Given:
+    def __getitem__(self, i):
+        if i == 6:
+            raise IndexError
+        {given}
+        return graphs[i]
+
+count, seen = Counted(), [1.0]
+weight = torch.ones(())
+named = weight
+number = 2.0
+
+def more():
+    global number
+    number, count.k = number + 1, count.k + 1
+    seen.append(1.0)
+    named.add_(1)
+
+def epoch(last=False):
+    opt.zero_grad()
+    total = 0
+    for x in {iterated}:
+        total = total + net(x).mean()
+        {turn}
+    {end}
+    {backward}
+    opt.step()
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "edited"),
+    [
+        ({}, True),
+        ({"backward": "(total / number).backward()"}, True),
+        ({"backward": "(total / count.k).backward()"}, True),
+        ({"backward": "(total / len(graphs)).backward()"}, True),
+        ({"iterated": "Given()"}, True),
+        # what a call, another name or a property changes in the turns
+        ({"turn": "more()", "backward": "(total / number).backward()"}, False),
+        ({"turn": "more()", "backward": "(total / count.k).backward()"}, False),
+        ({"turn": "more()", "backward": "(total / len(seen)).backward()"}, False),
+        ({"turn": "named.add_(1)", "backward": "(total / weight).backward()"}, False),
+        ({"backward": "(total / count.more).backward()"}, False),
+        # what gives the loop its values, and what stands behind its last turn
+        ({"iterated": "Given()", "given": "opt.zero_grad()"}, False),
+        ({"end": "else:\n        opt.zero_grad()"}, False),
+    ],
+)
+def test_what_the_turns_change_is_no_factor(tmp_path: Path, changes: dict[str, str], edited: bool) -> None:
+    parts = {"given": "pass", "iterated": "graphs", "turn": "pass", "end": "pass", "backward": "total.backward()"}
+    program = WINDOW.format(**(parts | changes)).replace("    pass\n    total", "    total") + "\nepoch()\nepoch()\n"
+    assert bool(found(tmp_path, RULE, START, program)) is edited
+
+
+@pytest.mark.parametrize(
+    ("read", "edited"),
+    [("print(total)", True), ("print(total.item())", True), ("rate = 1 if total.requires_grad else 2", False),
+     ("print(total.grad_fn)", False)],
+)  # fmt: skip
+def test_a_sum_that_is_asked_for_its_graph_keeps_it(tmp_path: Path, read: str, edited: bool) -> None:
+    parts = {"given": "pass", "iterated": "graphs", "turn": "pass", "end": "pass", "backward": "total.backward()"}
+    program = WINDOW.format(**parts) + f"\nfor _ in range(3):\n    total = epoch()\n    {read}\n"
+    assert bool(found(tmp_path, RULE, START, program)) is edited
+
+
+@pytest.mark.parametrize(
+    ("begin", "edited"), [("[]", True), ("deque()", True), ("deque(maxlen=1)", False), ("deque([], 2)", False)]
+)
+def test_what_forgets_its_first_losses_is_no_sum_of_all(tmp_path: Path, begin: str, edited: bool) -> None:
+    program = f"""
+from collections import deque
+for epoch in range(3):
+    opt.zero_grad()
+    losses = {begin}
+    for x in graphs:
+        losses.append(net(x).mean())
+    sum(losses).backward()
+    opt.step()
+"""
+    assert bool(found(tmp_path, RULE, START, program)) is edited
+
+
+@pytest.mark.parametrize(
+    ("answer", "behind", "edited"),
+    [
+        ("except ValueError:\n    print('ended')", "print('done')", True),
+        ("except ValueError:\n    opt.zero_grad()\n    raise", "opt.step()", True),
+        ("finally:\n    print('done')", "print('done')", True),
+        # the gradients of half a window
+        ("except ValueError:\n    print('ended')", "opt.step()", False),
+        ("except ValueError:\n    opt.step()\n    raise", "print('done')", False),
+        ("finally:\n    opt.step()", "print('done')", False),
+        ("except ValueError:\n    opt.step()", "print('done')", False),
+    ],
+)
+def test_an_error_finds_no_half_of_a_window(tmp_path: Path, answer: str, behind: str, edited: bool) -> None:
+    parts = {"given": "pass", "iterated": "graphs", "turn": "float(input())", "end": "pass"}
+    window = WINDOW.format(**parts, backward="total.backward()")
+    program = f"{window}\ntry:\n    epoch()\n{answer}\n{behind}\n"
+    assert bool(found(tmp_path, RULE, START, program)) is edited

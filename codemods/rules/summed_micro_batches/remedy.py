@@ -6,13 +6,15 @@ import ast
 from collections.abc import Iterable
 
 from codemods.graph.model.kinds import Marked, NodeKind
-from codemods.graph.model.nodes import Place, Walk
+from codemods.graph.model.nodes import Place, Walk, all_descendants
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import read, suites_around, within
 from codemods.proofs.marks import backward_runs_code, clearings, clears, tells_backwards_apart
+from codemods.proofs.paths import half_done
+from codemods.proofs.reach import asks_for_history
 from codemods.proofs.sums import Sum, may_remember, own_forward, share
-from codemods.proofs.syntax import FUNCTIONS, LOOPS, RETURNING, ends_errors, free_name, scope
+from codemods.proofs.syntax import RETURNING, free_name, scope
 from codemods.proofs.unseen import Way, leaves_sight
 from codemods.rules.summed_micro_batches.scaling import Scaling
 from codemods.source import walking
@@ -43,6 +45,8 @@ class Plan:
         loop = self.sum.loop
         if not isinstance(loop, (ast.For, ast.While)) or not self._own_graphs() or self._grows_elsewhere(loop):
             return None
+        if loop.orelse or any(map(asks_for_history, all_descendants([self.sum.term, self.sum.second]))):
+            return None
         suite, index = next(suites_around(self.file, loop))
         inner, at = next(suites_around(self.file, self.statement))
         turns, outer = self.sum.place.loops[:-1], self.file.parent(self.statement)
@@ -71,7 +75,7 @@ class Plan:
         vague = any(n.kind in (NodeKind.CALL, NodeKind.ARGUMENT, NodeKind.PHI) for n in (self.sum.term, self.sum.other))
         if vague or any(map(may_remember, made)):
             return False
-        return not backward_runs_code(self.trace) and not _goes_on_after_errors(self.sum.place)
+        return not backward_runs_code(self.trace) and not half_done(self.trace, self.sum.place)
 
     def _grows_elsewhere(self, loop: ast.AST) -> bool:
         """Whether another statement of the loop, or one that it calls, changes the sum; beside the backward it may be
@@ -154,10 +158,11 @@ class Plan:
     def _undisturbed(self, block: Iterable[ast.stmt]) -> bool:
         """Whether nothing in the loop reads or changes gradients or parameters, but for the block of the backward."""
         allowed = {id(n) for s in block for n in walking.walk(s)}
+        head = {id(n) for n in walking.walk(getattr(self.sum.loop, "iter", self.sum.loop))} | {id(self.sum.loop)}
 
         def disturbs(place: Place) -> bool:
-            # what a generator does, it does between the turns that ask it for values
-            inside = self.sum.in_the_loop(place) or any(p.frame.yields for p in place.chain())
+            # what gives a loop its values may do something between its turns
+            inside = self.sum.in_the_loop(place) or any(p.frame.yields or id(p.node) in head for p in place.chain())
             return inside and not any(id(p.node) in allowed for p in place.chain())
 
         places = [m.place for m in self.trace.marks if tells_backwards_apart(m)]
@@ -208,23 +213,6 @@ class Plan:
         indent = line[: len(line) - len(line.lstrip())]
         first, *others = source.splitlines()
         return "\n".join([first, *(other.removeprefix(indent) for other in others)])
-
-
-def _goes_on_after_errors(place: Place) -> bool:
-    """Whether an error there may be caught within a loop: the next turn would find gradients of half a window."""
-    caught = False
-    for at in place.chain():
-        inner: ast.AST = at.node
-        for outer in at.frame.file.outward(inner, *FUNCTIONS):
-            if isinstance(outer, ast.Try):
-                raised = inner not in outer.body or all(isinstance(h.body[-1], ast.Raise) for h in outer.handlers)
-                caught |= not raised
-            elif ends_errors(outer):
-                caught = True
-            if isinstance(outer, LOOPS) and caught:
-                return True
-            inner = outer
-    return False
 
 
 def _may_return(loop: ast.AST) -> bool:

@@ -7,7 +7,9 @@ import ast
 from codemods.graph.model.kinds import NodeKind
 from codemods.graph.model.nodes import Walk
 from codemods.graph.model.trace import Trace
-from codemods.proofs.blocks import bound, looks_only, read
+from codemods.graph.model.values import Function, Instance, Mapping, Sequence, Tensor, options_of
+from codemods.proofs.bindings import held
+from codemods.proofs.blocks import altered, bound, looks_only, read
 from codemods.proofs.sums import Sum
 from codemods.source import walking
 
@@ -76,13 +78,33 @@ class Scaling:
     def _scale(self, op: ast.operator, by: ast.expr, loop: ast.For | ast.While) -> str | None:
         if not isinstance(op, (ast.Mult, ast.Div)) or not _settled(by):
             return None
+        frame = self.walk.place.frame
         changed = bound(loop.body) | (_bound_names(loop.target) if isinstance(loop, ast.For) else set())
+        changed |= altered(self.trace, frame.file, [loop])
         if read([ast.Expr(by)]) & changed or self.sum.target in read([ast.Expr(by)]):
+            return None
+        if not all(self._stays(node, loop) for node in walking.walk(by) if isinstance(node, (ast.Name, ast.Attribute))):
             return None
         text = ast.unparse(by)
         if isinstance(by, ast.BinOp):
             text = f"({text})"
         return f" {'/' if isinstance(op, ast.Div) else '*'} {text}"
+
+    def _stays(self, part: ast.expr, loop: ast.For | ast.While) -> bool:
+        """Whether nothing that the loop calls another name can change what a factor reads: a tensor may be written in
+        place and a list filled, and to read a property runs code."""
+        if isinstance(loop, ast.For) and ast.unparse(part) in read([ast.Expr(loop.iter)]):
+            return True
+        values = held(ast.unparse(part), self.walk.place.frame, self.walk.cells)
+        kinds = {type(option) for value in values or () for option in options_of(value)}
+        return kinds.isdisjoint((Tensor, Sequence, Mapping, Function)) and (
+            values is not None or isinstance(part, ast.Name) or not self._of_the_tree(part)
+        )
+
+    def _of_the_tree(self, attribute: ast.Attribute) -> bool:
+        """Whether it is read of an object whose class stands in the tree, which may compute it."""
+        owners = held(ast.unparse(attribute.value), self.walk.place.frame, self.walk.cells)
+        return any(isinstance(option, Instance) for owner in owners or () for option in options_of(owner))
 
     def _linear(self) -> bool:
         """Whether nothing that has a graph comes to the sum on its way to the backward."""
