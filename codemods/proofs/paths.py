@@ -16,7 +16,7 @@ the other stands as well. What stands around both decides about both.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from codemods.graph.model.nodes import Place
@@ -162,7 +162,7 @@ def half_done(trace: Trace, place: Place) -> bool:
     return False
 
 
-def _uses_gradients(trace: Trace, place: Place, tried: list[ast.stmt], answers: list[ast.AST]) -> bool:
+def _uses_gradients(trace: Trace, place: Place, tried: Iterable[ast.AST], answers: Iterable[ast.AST]) -> bool:
     """Whether gradients or parameters are used behind a place, but not in what is ``tried``; only in the ``answers`` to
     its error, if any are given."""
     later = [mark.place for mark in trace.marks if tells_backwards_apart(mark) and not clears(mark)]

@@ -126,12 +126,12 @@ class Outside:
     def _of_the_script(self, carrier: Carrier) -> bool:
         """Whether a global variable is one of the script that no function reads, and nothing asks for all of them."""
         script = self._script
-        if script is None or carrier.owner != script.module_globals or self._reflected:
+        if script is None or carrier.owner != script.module_globals or self.reflected:
             return False
         return carrier.name not in script.file.once(_in_functions, script.file.tree)
 
     @cached_property
-    def _reflected(self) -> bool:
+    def reflected(self) -> bool:
         """Whether code asks for all variables of a module, or runs a text that may."""
         return any(file.once(_reflects, file.tree) for file in self._files)
 

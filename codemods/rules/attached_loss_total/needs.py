@@ -13,16 +13,18 @@ from typing import Any, NamedTuple
 from codemods.graph.model.arguments import given_for
 from codemods.graph.model.facts.libraries import NUMERIC_LIBRARIES, is_logging
 from codemods.graph.model.facts.python import NUMBERS_OF
-from codemods.graph.model.kinds import CarrierKind, NodeKind, PlainKind, UseKind, WalkKind
+from codemods.graph.model.kinds import Altered, CarrierKind, NodeKind, PlainKind, UseKind, WalkKind
 from codemods.graph.model.nodes import Carrier, Node, Place, Use, Value, all_descendants
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Storing, Trace
 from codemods.graph.model.values import Const, Join, Library, Plain, Tensor, Unknown, nodes_of, scalar
+from codemods.proofs.bindings import memory_of
 from codemods.proofs.earlier import Earlier, Keeping
 from codemods.proofs.observations import Shows
 from codemods.proofs.reach import through_phi, told_apart
-from codemods.proofs.syntax import DEFINITIONS, LOOPS, last_name, method
+from codemods.proofs.syntax import DEFINITIONS, LOOPS, last_name
 from codemods.proofs.unseen import Outside, Way, leaves_sight
+from codemods.rules.attached_loss_total.divisors import Divisors
 from codemods.source import walking
 from codemods.terms.spans import Span
 
@@ -30,10 +32,11 @@ TOTAL = "attached-loss-total"
 HISTORY = "attached-loss-history"
 _NEEDS_NUMBERS = ("float", "int", "complex")
 _OF_NUMBERS = ("float", "int", "round", "abs", "str", "format", "max", "min")
+_TEXTS = ("str", "format", "repr", "ascii")
+_OF_TEXTS = ("float", "int", "len", "eval", "hash", "complex", "bool", "sorted", "set", "list", "tuple")
 _COMPARING = frozenset(("bisect", "heapq", "operator", "random", "statistics"))
 """Libraries of Python that hand on, order or add up what they get, numbers and tensors alike (docs)."""
 _PLAIN_ARITHMETIC = ("Add", "Sub", "Mult", "Div", "neg")
-_COUNTS_FEW = ("sum", "item", "count_nonzero", "nonzero", "count", "any", "all", "eq", "tolist")
 _HISTORY = (UseKind.HISTORY_READ, UseKind.REFUSED, UseKind.GRADIENT_READ)
 
 Result = tuple[str, Span, Shows, dict[str, Any]]
@@ -81,6 +84,8 @@ class Kept(Keeping):
     """Whether what keeps it was given something else elsewhere that is neither a tensor nor a number."""
     freed: bool = False
     """Whether a backward has freed of its graph what walking takes."""
+    grown: Place | None = None
+    """Where it is kept in the end, where a call hands it over."""
     meant: bool = False
     """Whether it has its graph on purpose: the graph of gradients was asked for."""
     copies: tuple[Copy, ...] = ()
@@ -133,6 +138,16 @@ class Run:
             names |= fresh
             pending += [one for file in files for one in file.once(_definitions, file.tree) if one.name in fresh]
         return names
+
+    @cached_property
+    def changed(self) -> dict[Node, list[tuple[int, Altered]]]:
+        """When tensors are changed in place by whatever name, and how, by the nodes whose memory that is."""
+        found: dict[Node, list[tuple[int, Altered]]] = defaultdict(list)
+        for change in self.trace.alterations:
+            nodes = {node for value in memory_of(change.value) for node in nodes_of(value)}
+            for node in nodes if change.how is not Altered.REQUIRES_GRAD else ():
+                found[node].append((change.place.clock, change.how))
+        return found
 
     @cached_property
     def roots(self) -> set[int]:
@@ -257,6 +272,7 @@ class Judge:
             inner = replace(
                 inner,
                 rule=HISTORY,
+                grown=kept.place,
                 parts=[replace(part, file=frame.call.frame.file, expression=given)],
                 nodes=[node],
                 place=frame.call,
@@ -319,10 +335,14 @@ class Judge:
         walks = (walk for walk in node.walks if walk.place.clock > kept.since and node in walk.roots)
         if told_apart(node) or any(not earlier.had(node, walk.place, kept) for walk in walks):
             return None
+        changes = [how for at, how in self.run.changed.get(node, ()) if at >= kept.since]
+        if Altered.SHAPE in changes:
+            # it has other memory from then on than what shared its own
+            return None
         later = (use for use in node.uses if use.place.clock >= kept.since and not benign(use))
         # `kept[-1] is loss` reads the node by two names, and one of them is what is kept
         own = [use for use in later if use.name == "is" or not earlier.had(node, use.place, kept)]
-        return None if any(map(_asks_for_history, own)) else bool(own)
+        return None if any(map(_asks_for_history, own)) else bool(own or changes)
 
     def _computed_later(self, kept: Kept, node: Node) -> tuple[list[Node], bool]:
         """What was computed of a kept node since it is kept, and whether that takes a tensor."""
@@ -360,7 +380,7 @@ class Judge:
             for child in node.children:
                 if child not in seen and child not in kept.sums:
                     tensor = tensor or not arithmetic(child, node, kept)
-        return tensor or _carrier_of(kept.name) in self.run.read_later
+        return tensor or self.run.outside.reflected or _carrier_of(kept.name) in self.run.read_later
 
 
 def _with_calls(place: Place) -> list[tuple[int, int]]:
@@ -385,7 +405,7 @@ def _carrier_of(name: str) -> str:
 
 
 def _asks_for_history(use: Use) -> bool:
-    return use.kind in _HISTORY and not use.detached
+    return not use.detached and (use.kind in _HISTORY or (use.kind is UseKind.FORMAT and _read_back(use.place)))
 
 
 def _callee(place: Place) -> str:
@@ -451,6 +471,22 @@ def benign(use: Use) -> bool:
     return (known or (top in NUMERIC_LIBRARIES and top != "pickle")) and _told(use.place)
 
 
+def _read_back(place: Place) -> bool:
+    """Whether code looks into the text that is made there, which is another of what has no graph."""
+    file = place.frame.file
+    inner: ast.AST = place.node
+    for node in file.outward(inner):
+        if isinstance(node, ast.Call) and inner is not node.func:
+            if not isinstance(node.func, ast.Name) or node.func.id not in _TEXTS:
+                return isinstance(node.func, ast.Name) and node.func.id in _OF_TEXTS
+        elif isinstance(node, (ast.Compare, ast.Subscript, ast.If, ast.While, ast.IfExp)):
+            return not isinstance(node, ast.IfExp) or inner is node.test
+        elif isinstance(node, ast.stmt):
+            return False
+        inner = node
+    return False
+
+
 def _told(place: Place) -> bool:
     """Whether what is computed there is only printed, formatted or thrown away."""
     file = place.frame.file
@@ -488,60 +524,10 @@ def arithmetic(child: Node, parent: Node, kept: Kept) -> bool:
     # by 0.0 a number raises, and a tensor gives infinity
     by_it = child.label == "Div:by" or parent is not child.parents[0]
     by_it = by_it or (isinstance(at, ast.BinOp) and child.label == "Div" and isinstance(at.left, ast.Constant))
-    divisor = at.right if isinstance(at, ast.BinOp) else at.value if isinstance(at, ast.AugAssign) else None
-    return not by_it and divisor is not None and not _may_be_zero(divisor, child.place, kept)
-
-
-def _may_be_zero(divisor: ast.expr, place: Place, kept: Kept) -> bool:
-    """Whether a divisor is a count that something suggests may be 0 where the sum holds a tensor."""
-    match divisor:
-        case ast.Constant(value=value):
-            return not value
-        case ast.BinOp(op=ast.FloorDiv() | ast.Sub()):
-            return True
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return not any(isinstance(side, ast.Constant) and side.value for side in (left, right))
-        case ast.BinOp(left=left, op=ast.Mult(), right=right):
-            return _may_be_zero(left, place, kept) or _may_be_zero(right, place, kept)
-        case ast.BinOp(left=left, op=ast.Div()):
-            return _may_be_zero(left, place, kept)
-        case ast.Call(func=ast.Name(id="float" | "int" | "round" | "abs"), args=[given, *_]):
-            return _may_be_zero(given, place, kept)
-        case ast.Name() | ast.Attribute():
-            return _counts_few(divisor, place, kept)
-    return method(divisor) in _COUNTS_FEW
-
-
-def _counts_few(counter: ast.Name | ast.Attribute, place: Place, kept: Kept) -> bool:
-    """Whether a counter grows by what may be nothing, or only on some of the paths on which the sum grows."""
-    file = place.frame.file
-    scope: ast.AST | None = place.frame.definition
-    if scope is None or isinstance(counter, ast.Attribute):
-        scope = file.tree
-    text = ast.unparse(counter)
-    grown = kept.place.statement if kept.place.frame.file is file else None
-    around = set(_conditions(file, grown))
-    for node in walking.walk(scope):
-        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and ast.unparse(node.target) == text:
-            elsewhere = not around.issuperset(_conditions(file, node))
-            if _may_be_nothing(node.value) or (grown is not None and not kept.inside and elsewhere):
-                return True
-        if isinstance(node, ast.Assign) and text in map(ast.unparse, node.targets) and _may_be_nothing(node.value):
-            return True
-    return False
-
-
-def _may_be_nothing(value: ast.expr) -> bool:
-    return any(isinstance(n, ast.Compare) or method(n) in _COUNTS_FEW for n in walking.walk(value))
-
-
-def _conditions(file: ParsedFile, node: ast.AST | None) -> Iterator[ast.AST]:
-    while node is not None:
-        node = file.parent(node)
-        if isinstance(node, DEFINITIONS):
-            return
-        if isinstance(node, (ast.If, ast.Try)):
-            yield node
+    if by_it or not isinstance(at, (ast.BinOp, ast.AugAssign)):
+        return False
+    divisor, dividend = (at.right, at.left) if isinstance(at, ast.BinOp) else (at.value, at.target)
+    return Divisors(kept.grown or kept.place).never_zero(divisor, child.place, dividend)
 
 
 def changes_in_place(child: Node, node: Node) -> bool:

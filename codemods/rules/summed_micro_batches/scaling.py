@@ -97,9 +97,8 @@ class Scaling:
             return True
         values = held(ast.unparse(part), self.walk.place.frame, self.walk.cells)
         kinds = {type(option) for value in values or () for option in options_of(value)}
-        return kinds.isdisjoint((Tensor, Sequence, Mapping, Function)) and (
-            values is not None or isinstance(part, ast.Name) or not self._of_the_tree(part)
-        )
+        computed = values is None and isinstance(part, ast.Attribute) and self._of_the_tree(part)
+        return not computed and kinds.isdisjoint((Tensor, Sequence, Mapping, Function))
 
     def _of_the_tree(self, attribute: ast.Attribute) -> bool:
         """Whether it is read of an object whose class stands in the tree, which may compute it."""
