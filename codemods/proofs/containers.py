@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from codemods.graph.model.kinds import UseKind, WalkKind
 from codemods.graph.model.nodes import Node, Place, Walk
+from codemods.graph.model.program import receiver_name
 from codemods.graph.model.trace import GROWN, Reading, Storing, Trace
 from codemods.graph.model.values import Sequence
 from codemods.proofs.carried import Ledger
 from codemods.proofs.reach import reach, surely_attached
-from codemods.proofs.syntax import LOOPS, everywhere
+from codemods.proofs.syntax import LOOPS, everywhere, is_own
 from codemods.proofs.turns import crossed, named
 from codemods.proofs.unseen import leaves_sight
 
@@ -25,6 +26,16 @@ def filled(place: Place) -> ast.AST:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         return node.func.value
     return node.target if isinstance(node, ast.AugAssign) else node
+
+
+def filled_attribute(place: Place) -> ast.Attribute | None:
+    """The attribute of a method's own object that a call puts something into, itself or an element of it; None of
+    anything else."""
+    inner = filled(place) if isinstance(place.node, ast.Call) else None
+    while isinstance(inner, ast.Subscript):
+        inner = inner.value
+    own = receiver_name(place.frame.definition)
+    return inner if isinstance(inner, ast.Attribute) and is_own(inner, own) else None
 
 
 def training_walk(ledger: Ledger, node: Node, loop: ast.AST) -> Walk | None:

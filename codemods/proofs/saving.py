@@ -17,9 +17,10 @@ from codemods.graph.model.facts.saved import (
     WEIGHT_WITHIN,
 )
 from codemods.graph.model.kinds import NodeKind
-from codemods.graph.model.nodes import Node
+from codemods.graph.model.nodes import Node, Place, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.reach import spread
+from codemods.proofs.turns import in_one_turn
 from codemods.source import walking
 from codemods.terms.words import words
 
@@ -94,11 +95,13 @@ def _label(node: Node) -> str:
     return node.label if node.kind in (NodeKind.OP, NodeKind.MODULE) else ""
 
 
-def waiting(original: Node, at: int) -> Iterator[Node]:
-    """The nodes that surely kept the memory of a tensor before a moment, and that no walk had come to by then."""
+def needed(original: Node, change: Place) -> Iterator[tuple[Node, Walk]]:
+    """What surely kept the memory of a tensor when it is changed in place, and had not been walked, each with the
+    walks that come to it later in the same turn."""
+    at = change.clock
     for node in savers(original):
         if node.birth <= at and node.certain and all(walk.place.clock > at for walk in node.walks):
-            yield node
+            yield from ((node, walk) for walk in node.walks if in_one_turn(change, walk.place))
 
 
 def memory(node: Node, at: int) -> Iterator[Node]:

@@ -19,6 +19,9 @@ RETURNING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
 """What hands on to whoever called a function."""
 LEAVING = (*RETURNING, ast.Break, ast.Continue, ast.Raise)
 """What goes on elsewhere than behind it."""
+MAKING_TENSORS = frozenset({"tensor", "as_tensor", "from_numpy"})
+"""Functions of torch that make a tensor of what has no graph."""
+_LEAVING = frozenset({"detach", "item", "numpy", "tolist"})
 _SUPPRESSING = frozenset(path.rpartition(".")[2] for path in SUPPRESSING)
 
 
@@ -150,3 +153,32 @@ def free_name(scope: ast.AST, names: Iterable[str]) -> str:
     taken |= {n.arg for n in ast.walk(scope) if isinstance(n, ast.arg)}
     first, *_ = names = list(names)
     return next(name for name in (*names, *(f"{first}_{i}" for i in range(2, 100))) if name not in taken)
+
+
+def cut_of(node: ast.AST, *more: str) -> tuple[ast.expr, str] | None:
+    """The value that an expression gives without its graph, and what users call that; ``more`` are methods that count
+    as well."""
+    if isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.ctx, ast.Load):
+        return node.value, ".data"
+    if not isinstance(node, ast.Call):
+        return None
+    function = node.func
+    if last_name(function) == "Variable" and len(node.args) == 1:
+        return node.args[0], "Variable()"
+    if isinstance(function, ast.Attribute) and not node.args and not node.keywords:
+        return (function.value, f".{function.attr}()") if function.attr in (*_LEAVING, *more) else None
+    if len(node.args) != 1 or isinstance(node.args[0], ast.Starred) or _of_numbers(node.args[0]):
+        return None
+    if isinstance(function, ast.Name) and function.id == "float":
+        return node.args[0], "float()"
+    owned = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)
+    if owned and isinstance(function, ast.Attribute) and function.attr in MAKING_TENSORS:
+        told = {keyword.arg for keyword in node.keywords}
+        if ast.unparse(function.value) == "torch" and told <= {"requires_grad"}:
+            return node.args[0], f"torch.{function.attr}()"
+    return None
+
+
+def _of_numbers(value: ast.expr) -> bool:
+    """Whether it is a list or tuple in which numbers stand, and so no tensors that could be stacked."""
+    return isinstance(value, (ast.List, ast.Tuple)) and any(isinstance(one, ast.Constant) for one in value.elts)

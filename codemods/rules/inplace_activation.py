@@ -12,9 +12,8 @@ from codemods.graph.model.trace import Alteration, Trace
 from codemods.graph.model.values import Tensor
 from codemods.proofs.observations import Observation
 from codemods.proofs.reach import maybe_frozen, reached_surely
-from codemods.proofs.saving import memory, waiting
+from codemods.proofs.saving import memory, needed
 from codemods.proofs.syntax import called
-from codemods.proofs.turns import in_one_turn
 from codemods.rules._sites import SiteRule
 
 _OTHER_TERMS = (Marked.SAVED_TENSORS_HOOKS, Marked.RECOMPUTED)
@@ -97,33 +96,18 @@ def _site(place: Place) -> ast.AST:
 
 
 def _damage(change: Alteration) -> tuple[Node, Walk] | None:
-    """What has saved the memory that a change writes to, and the backward that needs it and surely comes to it."""
-    value, at = change.value, change.place.clock
+    """What has saved the memory that a change writes to, and the backward that surely comes to it and raises."""
+    value = change.value
     if not isinstance(value, Tensor) or value.node is None or value.node.leaf or not value.node.certain:
         return None
-    for original in memory(value.node, at):
-        for node in waiting(original, at):
-            if node.place.node is not change.place.node and _saves(node, original):
-                walk = next((walk for walk in node.walks if _raises(walk, node, change)), None)
-                if walk is not None:
-                    return node, walk
+    for original in memory(value.node, change.place.clock):
+        for node, walk in needed(original, change.place):
+            # a layer with weights saves its input for their sake
+            saved = node is original or node.label not in MODULES_WITH_PARAMETERS or any(p.leaf for p in node.parents)
+            raises = walk.kind is WalkKind.BACKWARD and not walk.caught and not maybe_frozen(walk)
+            if saved and raises and node.place.node is not change.place.node and reached_surely(walk, [node]):
+                return node, walk
     return None
-
-
-def _saves(node: Node, original: Node) -> bool:
-    """Whether it surely saves its input, if it is that what it saves: a layer with weights does for their sake."""
-    if node is original or node.label not in MODULES_WITH_PARAMETERS:
-        return True
-    return any(p.leaf for p in node.parents)
-
-
-def _raises(walk: Walk, node: Node, change: Alteration) -> bool:
-    """Whether a backward surely comes to a node after the change, in the same turn, and nobody catches what it says."""
-    if walk.kind is not WalkKind.BACKWARD or walk.caught or walk.place.clock <= change.place.clock:
-        return False
-    if maybe_frozen(walk) or not reached_surely(walk, [node]):
-        return False
-    return in_one_turn(change.place, walk.place)
 
 
 def _spoken(saved: Node) -> str:

@@ -12,8 +12,7 @@ from codemods.graph.model.trace import Alteration, Trace
 from codemods.graph.model.values import Tensor
 from codemods.proofs.observations import Observation
 from codemods.proofs.reach import spread
-from codemods.proofs.saving import waiting
-from codemods.proofs.turns import in_one_turn
+from codemods.proofs.saving import needed
 from codemods.rules._sites import SiteRule
 from codemods.terms.edits import Edit, KeepPart, WrapExpression
 from codemods.terms.findings import Promise
@@ -81,18 +80,13 @@ class InplaceOnDetached(SiteRule):
 def _damage(alias: Alias, change: Alteration) -> tuple[Node, Walk] | None:
     """What saved the memory that ``change`` writes to, and the walk that needs it, if a run shows both."""
     given = alias.given
-    at = change.place.clock
     if alias.source is not None or not isinstance(given, Tensor) or given.node is None:
         return None
     original = given.node
     known = original.certain and original.kind in (NodeKind.OP, NodeKind.MODULE, NodeKind.LEAF)
-    if not known or _read_after(original, at):
+    if not known or _read_after(original, change.place.clock):
         return None
-    for node in waiting(original, at):
-        walk = next(iter(node.walks), None)
-        if walk is not None and in_one_turn(change.place, walk.place):
-            return node, walk
-    return None
+    return next(needed(original, change.place), None)
 
 
 def _read_after(original: Node, at: int) -> bool:

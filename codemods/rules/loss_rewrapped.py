@@ -11,15 +11,13 @@ from codemods.graph.model.trace import Step, Trace
 from codemods.proofs.gradients import MAY_WALK, IdleStep, idle_steps
 from codemods.proofs.marks import concerns
 from codemods.proofs.observations import Observation
-from codemods.proofs.syntax import bindings, scope
+from codemods.proofs.syntax import bindings, cut_of, scope
 from codemods.proofs.turns import crossed
 from codemods.proofs.unseen import Way, leaves_sight
 from codemods.rules._sites import SiteRule
 from codemods.source import walking
 from codemods.terms.edits import Edit, KeepPart, RemoveIdentity
 from codemods.terms.findings import Promise
-
-_SEES_GRADIENT = (Marked.GRADIENT_READ, Marked.HOOK, Marked.HANDED_OUT)
 
 
 class LossRewrapped(SiteRule):
@@ -46,19 +44,9 @@ class LossRewrapped(SiteRule):
     name = "loss-rewrapped"
     promise = Promise.BEHAVIOUR
     uncovers = (
-        "attached-bootstrap-target",
-        "attached-loss-history",
-        "attached-loss-total",
-        "carried-hidden-state",
-        "loop-invariant-graph",
-        "missing-zero-grad",
-        "repeated-backward",
-        "step-between-backwards",
-        "stored-graph",
-        "surplus-retain-graph",
-        "unreset-loss",
-        "untrained-parameters",
-        "zero-grad-misplaced",
+        *("attached-bootstrap-target", "attached-loss-history", "attached-loss-total", "carried-hidden-state"),
+        *("loop-invariant-graph", "missing-zero-grad", "repeated-backward", "step-between-backwards", "stored-graph"),
+        *("surplus-retain-graph", "unreset-loss", "untrained-parameters", "zero-grad-misplaced"),
     )
     summary = "a loss without its graph is made to ask for gradients; its backward reaches no parameter"
     gate = (b".backward(", b"autograd.backward(")
@@ -67,17 +55,16 @@ class LossRewrapped(SiteRule):
         made = [n for n in trace.nodes if n.leaf and n.label == "input"]
         idle = list(idle_steps(trace)) if made and trace.complete else []
         for leaf in made:
-            file, at = leaf.place.frame.file, leaf.place.statement if _is_set(leaf) else leaf.place.node
-            if at is None:
-                continue
-            walk = _vain_walk(trace, leaf)
-            step, lost = _missing(idle, leaf, walk) if walk is not None else (None, None)
-            if walk is None or step is None or lost is None:
+            file, at = leaf.place.frame.file, leaf.place.node
+            if isinstance(leaf.place.statement, ast.Assign) and not isinstance(at, ast.Call):
+                at = leaf.place.statement  # x.requires_grad = True
+            found = _proof(trace, idle, leaf)
+            if found is None:
                 yield self.fine(file, at)
                 continue
+            walk, step, lost = found
             yield self.fault(
-                file,
-                at,
+                file, at,
                 f"`{ast.unparse(at)}` makes a leaf without the graph of the loss: its backward reaches no parameter, "
                 "and the step trains nothing",
                 "call backward on the loss itself, computed without `item`, `detach`, `argmax` and NumPy on its way",
@@ -85,37 +72,26 @@ class LossRewrapped(SiteRule):
                 (walk.place, "this backward ends at the new leaf"),
                 (step.place, "this step finds no gradients"),
                 edits=_taken_back(leaf, lost),
-            )
+            )  # fmt: skip
 
 
-def _is_set(leaf: Node) -> bool:
-    """Whether ``x.requires_grad = True`` made the leaf."""
-    return isinstance(leaf.place.statement, ast.Assign) and not isinstance(leaf.place.node, ast.Call)
-
-
-def _vain_walk(trace: Trace, leaf: Node) -> Walk | None:
-    """The one backward that ends at a leaf and nowhere else, if nobody looks at the leaf's gradient."""
-    walk = leaf.walks[0] if len(leaf.walks) == 1 else None
-    if walk is None or walk.kind is not WalkKind.BACKWARD or not walk.roots:
+def _proof(trace: Trace, idle: list[IdleStep], leaf: Node) -> tuple[Walk, Step, Node] | None:
+    """The one backward, which ends at the leaf, the idle step behind it, and the last graph that was lost before it."""
+    if len(leaf.walks) != 1 or (walk := leaf.walks[0]).kind is not WalkKind.BACKWARD or not walk.roots:
         return None
-    plain = (NodeKind.OP, NodeKind.MODULE, NodeKind.LEAF)
-    elsewhere = any((n.leaf and n is not leaf) or n.kind not in plain for n in walk.seen)
-    looked_at = any(m.kind in _SEES_GRADIENT and concerns(m, {leaf}) for m in trace.marks)
+    looks = (Marked.GRADIENT_READ, Marked.HOOK, Marked.HANDED_OUT)
+    elsewhere = any(n is not leaf and n.kind not in (NodeKind.OP, NodeKind.MODULE) for n in walk.seen)
+    looked_at = any(m.kind in looks and concerns(m, {leaf}) for m in trace.marks)
     trained = any(s.owned is None or s.owned.more or leaf in s.owned.leaves for s in trace.steps)
-    hidden = leaves_sight(leaf.descendants(), (Way.ESCAPED,))
-    return None if elsewhere or looked_at or trained or hidden else walk
-
-
-def _missing(idle: list[IdleStep], leaf: Node, walk: Walk) -> tuple[Step | None, Node | None]:
-    """The idle step behind the backward, in its turn, and the last graph of its parameters that was lost before it."""
+    if elsewhere or looked_at or trained or leaves_sight(leaf.descendants(), (Way.ESCAPED,)):
+        return None
     for one in idle:
         at = one.step.place
-        if not one.since < leaf.birth < walk.place.clock < at.clock or crossed(walk.place, at) is not None:
-            continue
-        lost = [node for node in one.meant(leaf.birth) if node.certain]
-        if lost and not leaves_sight(lost, MAY_WALK):
-            return one.step, max(lost, key=lambda node: node.birth)
-    return None, None
+        if one.since < leaf.birth < walk.place.clock < at.clock and crossed(walk.place, at) is None:
+            lost = [node for node in one.meant(leaf.birth) if node.certain]
+            if lost and not leaves_sight(lost, MAY_WALK):
+                return walk, one.step, max(lost, key=lambda node: node.birth)
+    return None
 
 
 def _taken_back(leaf: Node, lost: Node) -> list[Edit]:
@@ -123,7 +99,9 @@ def _taken_back(leaf: Node, lost: Node) -> list[Edit]:
     file, made, statement = leaf.place.frame.file, leaf.place.node, leaf.place.statement
     if not isinstance(made, ast.Call) or not made.args or lost.place.frame is not leaf.place.frame:
         return []
-    inner = _wrapped(made.args[0])
+    inner = made.args[0]
+    while (cut := cut_of(inner, "clone")) is not None:
+        inner = cut[0]
     edits: list[Edit] = [KeepPart(file.span(made), file.span(inner))]
     if inner is lost.place.node:
         return edits
@@ -131,30 +109,12 @@ def _taken_back(leaf: Node, lost: Node) -> list[Edit]:
     if not isinstance(inner, ast.Name) or not isinstance(given, ast.Assign) or given.value is not lost.place.node:
         return []
     own = {*walking.walk(given), *([] if statement is None else walking.walk(statement))}
-    if not _gives(given, inner.id) or not own.issuperset(bindings(scope(file, made), inner.id)):
+    alone = [ast.unparse(target) for target in given.targets] == [inner.id]
+    if not alone or not own.issuperset(bindings(scope(file, made), inner.id)):
         return []
-    if isinstance(statement, ast.Assign) and statement.value is made and _gives(statement, inner.id):
+    if isinstance(statement, ast.Assign) and ast.unparse(statement) == f"{inner.id} = {ast.unparse(made)}":
         edits.append(RemoveIdentity(file.span(statement)))
     return edits
-
-
-def _gives(statement: ast.Assign, name: str) -> bool:
-    return [ast.unparse(target) for target in statement.targets] == [name]
-
-
-def _wrapped(value: ast.expr) -> ast.expr:
-    """What is given to a wrapper, without what takes its graph away."""
-    match value:
-        case ast.Attribute(value=inner, attr="data"):
-            return _wrapped(inner)
-        case ast.Call(
-            func=ast.Attribute(value=inner, attr="detach" | "item" | "clone" | "tolist" | "numpy"), args=[], keywords=[]
-        ):
-            return _wrapped(inner)
-        case ast.Call(func=ast.Name(id="float"), args=[inner], keywords=[]):
-            return _wrapped(inner)
-        case _:
-            return value
 
 
 RULE = LossRewrapped

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from codemods.graph.model.facts.libraries import SELDOM_CALLED
 from codemods.graph.model.nodes import Frame, Place
-from codemods.graph.model.program import ClassInfo, receiver_name
+from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.trace import Storing, Trace
 from codemods.graph.model.values import Function, Sequence, Tensor
-from codemods.proofs.containers import filled
+from codemods.proofs.containers import filled_attribute
 from codemods.proofs.observations import Observation
 from codemods.proofs.reach import surely_attached
-from codemods.proofs.syntax import bindings, is_own, own_nodes
+from codemods.proofs.syntax import bindings, last_name, own_nodes
 from codemods.rules._sites import SiteRule
 from codemods.source.walking import walk
 from codemods.terms.edits import WrapExpression
@@ -52,54 +52,51 @@ class StepOutputsKept(SiteRule):
         if not trace.complete:
             return
         for storing in trace.storings:
-            step, name = _step_around(storing.place), _collected(storing)
-            if step is None or not name:
+            listed = storing.method in ("append", "appendleft", "extend") and isinstance(storing.container, Sequence)
+            found, kept = _step_around(storing.place), filled_attribute(storing.place)
+            if not listed or found is None or kept is None:
                 continue
-            file, place = storing.place.frame.file, storing.place
-            node = place.statement or place.node
-            if not _outlives(trace, storing, step, name):
+            file, node = storing.place.frame.file, storing.place.statement or storing.place.node
+            loss = _is_the_loss(storing, *found)
+            if not _outlives(trace, storing, *found, kept) or not (loss or any(map(surely_attached, storing.nodes))):
                 yield self.fine(file, node)
                 continue
             what = ast.unparse(storing.value_expr)
-            tensor = isinstance(storing.value, Tensor) or _is_the_loss(storing, step)
+            tensor = loss or isinstance(storing.value, Tensor)
             made = [(n.place, "graph produced here") for n in storing.nodes if n.certain and not n.leaf][:1]
             yield self.fault(
                 file, node,
-                f"`self.{name}` keeps `{what}` of every batch with its graph until the epoch ends: memory grows",
+                f"`self.{kept.attr}` keeps `{what}` of every batch with its graph until the epoch ends: memory grows",
                 f"append `{what}.detach()`" if tensor else "detach what is stored",
                 *made,
-                (place, "kept from here"),
+                (storing.place, "kept from here"),
                 edits=[WrapExpression(file.span(storing.value_expr), "", ".detach()")] if tensor else [],
             )  # fmt: skip
 
 
-def _outlives(trace: Trace, storing: Storing, step: Frame, name: str) -> bool:
-    """Whether what a step stores surely has a graph, and nobody looks at the list before the epoch is over."""
-    attached = any(map(surely_attached, storing.nodes)) or _is_the_loss(storing, step)
-    if storing.grad is not True or not attached or storing.born >= step.birth:
+def _outlives(trace: Trace, storing: Storing, step: Frame, cls: ClassInfo, kept: ast.Attribute) -> bool:
+    """Whether nobody looks at the list before the epoch is over: no code that runs for each batch mentions it."""
+    if storing.grad is not True or storing.born >= step.birth:
         return False
-    kept = {d for n in storing.nodes for d in n.descendants()}
-    walked = any(_step_around(w.place) is None and not kept.isdisjoint(w.seen) for w in trace.walks)
-    cls = step.function.cls if step.function is not None else None
-    return not walked and cls is not None and all(m is storing.place.node for m in _mentions(cls, name))
+    graph = {d for n in storing.nodes for d in n.descendants()}
+    if any(_step_around(walk.place) is None and not graph.isdisjoint(walk.seen) for walk in trace.walks):
+        return False
+    members = [m for info in cls.mro() for m in info.members.values() if isinstance(m, Function)]
+    often = [m.definition for m in members if getattr(m.definition, "name", "") not in SELDOM_CALLED]
+    return all(n is kept for code in often for n in walk(code) if isinstance(n, ast.Attribute) and n.attr == kept.attr)
 
 
-def _is_the_loss(storing: Storing, step: Frame) -> bool:
+def _is_the_loss(storing: Storing, step: Frame, cls: ClassInfo) -> bool:
     """Whether a step stores what it returns, which Lightning back-propagates, so that it surely has a graph."""
     kept, definition = storing.value_expr, step.definition
-    cls = step.function.cls if step.function is not None else None
-    if cls is None or storing.place.frame is not step or not isinstance(kept, ast.Name):
+    if storing.place.frame is not step or not isinstance(kept, ast.Name) or definition is None:
         return False
     own = list(own_nodes(getattr(definition, "body", ())))
-    returned = [_loss_of(node.value) for node in own if isinstance(node, ast.Return)]
-    given = bindings(definition, kept.id) if definition is not None else []
-    again = any(node.lineno >= kept.lineno and node in own for node in given)
-    by_hand = any(
-        isinstance(node, ast.Attribute) and node.attr in ("automatic_optimization", "manual_backward")
-        for info in cls.mro()
-        for node in walk(info.file.tree)
-    )
-    return not again and not by_hand and bool(returned) and set(returned) == {kept.id}
+    returned = {_loss_of(node.value) for node in own if isinstance(node, ast.Return)}
+    again = any(node.lineno >= kept.lineno and node in own for node in bindings(definition, kept.id))
+    by_hand = ("automatic_optimization", "manual_backward")
+    manual = any(last_name(node) in by_hand for info in cls.mro() for node in walk(info.file.tree))
+    return returned == {kept.id} and not again and not manual
 
 
 def _loss_of(returned: ast.expr | None) -> str:
@@ -110,41 +107,13 @@ def _loss_of(returned: ast.expr | None) -> str:
     return returned.id if isinstance(returned, ast.Name) else ""
 
 
-def _step_around(place: Place) -> Frame | None:
-    """The call of a ``training_step`` of Lightning in which a place is reached."""
-    return next((at.frame for at in place.chain() if _is_step(at.frame)), None)
-
-
-def _is_step(frame: Frame) -> bool:
-    cls = frame.function.cls if frame.function is not None else None
-    return cls is not None and cls.family == "lightning" and getattr(frame.definition, "name", "") == "training_step"
-
-
-def _collected(storing: Storing) -> str:
-    """The attribute of the module whose list gets something, empty if it is none."""
-    if storing.method not in ("append", "appendleft", "extend") or not isinstance(storing.container, Sequence):
-        return ""
-    inner = filled(storing.place) if isinstance(storing.place.node, ast.Call) else None
-    while isinstance(inner, ast.Subscript):
-        inner = inner.value
-    own = receiver_name(storing.place.frame.definition)
-    return inner.attr if isinstance(inner, ast.Attribute) and is_own(inner, own) else ""
-
-
-def _mentions(cls: ClassInfo, name: str) -> Iterator[ast.AST]:
-    """The calls and other places at which code that runs for each batch may look at an attribute."""
-    for info in cls.mro():
-        for member in info.members.values():
-            if isinstance(member, Function) and getattr(member.definition, "name", "") not in SELDOM_CALLED:
-                found = (n for n in walk(member.definition) if isinstance(n, ast.Attribute) and n.attr == name)
-                yield from (_call_around(info, node) for node in found)
-
-
-def _call_around(info: ClassInfo, node: ast.AST) -> ast.AST:
-    """The call of a method of the attribute, or the attribute itself."""
-    outer = next((outer for outer in info.file.outward(node) if not isinstance(outer, ast.Subscript)), None)
-    call = info.file.parent(outer) if isinstance(outer, ast.Attribute) else None
-    return call if isinstance(call, ast.Call) and call.func is outer else node
+def _step_around(place: Place) -> tuple[Frame, ClassInfo] | None:
+    """The call of a ``training_step`` of Lightning in which a place is reached, and its class."""
+    for frame in (at.frame for at in place.chain()):
+        cls = frame.function.cls if frame.function is not None else None
+        if cls and cls.family == "lightning" and getattr(frame.definition, "name", "") == "training_step":
+            return frame, cls
+    return None
 
 
 RULE = StepOutputsKept

@@ -131,6 +131,13 @@ LEFT = {
     "a loss that the module back-propagates by hand": unseen(
         "self.outputs.append(loss)\n        return loss", extra="self.automatic_optimization = False"
     ),
+    "a class that says so of all its modules": unseen("self.outputs.append(loss)\n        return loss").replace(
+        "    def __init__", "    automatic_optimization = False\n\n    def __init__"
+    ),
+    "a list that the step reads too": module("self.outputs.append(loss)\n        print(self.outputs[0])"),
+    "a list that the stored value is made of": module(
+        "self.outputs.append(loss + self.outputs[-1] if batch_idx else loss)"
+    ),
     "a loss without gradients": unseen(
         "with torch.no_grad():\n            self.outputs.append(loss.clone())\n        return loss"
     ),

@@ -7,15 +7,14 @@ import copy
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from codemods.proofs.syntax import MAKING_TENSORS, cut_of
 from verify.diagnosis.model import Clue, Fault
 from verify.fixing.clues import Candidate, named, place_of
 from verify.fixing.texts import PRIMARY, Text, Texts
-from verify.syntax import last_name, method_call, targets
+from verify.syntax import method_call, targets
 
-#: Methods that give a value without its graph; those after which it is no tensor; calls of torch that make one of it.
-_LEAVING = frozenset({"detach", "item", "numpy", "tolist"})
+#: Methods after which a value is no tensor; calls of torch that make one of it.
 _OUT_OF_TORCH = frozenset({".numpy()", ".tolist()", ".item()"})
-_MAKING = frozenset({"tensor", "as_tensor", "from_numpy"})
 _LEARNS = "the parameters of the optimizer that it is computed from learn"
 #: A statement that goes.
 _DROPPED = "pass"
@@ -64,7 +63,7 @@ def _cuts(statement: ast.stmt) -> list[_Cut]:
     found: list[_Cut] = []
 
     def look(node: ast.AST) -> None:
-        cut = _cut(node)
+        cut = cut_of(node)
         if cut is not None:
             found.append((node, _uncut(cut[0]), cut[1]))  # type: ignore[arg-type]
             return
@@ -75,37 +74,9 @@ def _cuts(statement: ast.stmt) -> list[_Cut]:
     return found
 
 
-def _cut(node: ast.AST) -> tuple[ast.expr, str] | None:
-    """The value that ``node`` copies without its graph, and what users call that."""
-    if isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.ctx, ast.Load):
-        return node.value, ".data"
-    if not isinstance(node, ast.Call):
-        return None
-    function = node.func
-    if last_name(function) == "Variable" and len(node.args) == 1:
-        return node.args[0], "Variable()"
-    if isinstance(function, ast.Attribute) and not node.args and not node.keywords:
-        return (function.value, f".{function.attr}()") if function.attr in _LEAVING else None
-    if len(node.args) != 1 or isinstance(node.args[0], ast.Starred) or _of_numbers(node.args[0]):
-        return None
-    if isinstance(function, ast.Name) and function.id == "float":
-        return node.args[0], "float()"
-    owned = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)
-    if owned and isinstance(function, ast.Attribute) and function.attr in _MAKING:
-        told = {keyword.arg for keyword in node.keywords}
-        if ast.unparse(function.value) == "torch" and told <= {"requires_grad"}:
-            return node.args[0], f"torch.{function.attr}()"
-    return None
-
-
 def _listed(value: ast.expr) -> bool:
     """Whether ``value`` is a list or a tuple as it stands in the code."""
     return isinstance(value, (ast.List, ast.Tuple, ast.ListComp))
-
-
-def _of_numbers(value: ast.expr) -> bool:
-    """Whether ``value`` is a list or tuple in which numbers stand, and so no tensors that could be stacked."""
-    return isinstance(value, (ast.List, ast.Tuple)) and any(isinstance(one, ast.Constant) for one in value.elts)
 
 
 def _back_in_torch(cuts: Sequence[_Cut], file: Text) -> Iterator[list[tuple[ast.expr, str]]]:
@@ -115,7 +86,7 @@ def _back_in_torch(cuts: Sequence[_Cut], file: Text) -> Iterator[list[tuple[ast.
     for top in file.tree.body if left else ():
         inside = list(ast.walk(top))
         if any(node in inside for node in left):
-            made = [(node, cut[0]) for node in inside if method_call(node, *_MAKING) and (cut := _cut(node))]
+            made = [(node, cut[0]) for node in inside if method_call(node, *MAKING_TENSORS) and (cut := cut_of(node))]
             apart = [(node, value) for node, value in made if not any(each in ast.walk(node) for each in left)]
             if apart:
                 yield [(node, file.bare(value)) for node, value in apart if isinstance(node, ast.expr)]
@@ -151,7 +122,7 @@ def _marks(names: set[str], file: Text) -> list[ast.Assign]:
 def _uncut(value: ast.expr) -> ast.expr:
     """``value`` without the cuts that make it: ``x.detach().cpu().numpy()`` becomes ``x``."""
     while True:
-        if (cut := _cut(value)) is not None:
+        if (cut := cut_of(value)) is not None:
             value = cut[0]
         elif (moved := method_call(value, "cpu")) is not None and not moved[1].args:
             value = moved[0]
@@ -168,7 +139,7 @@ def _lists(statement: ast.stmt, file: Text) -> list[tuple[ast.expr, str]]:
         names |= {owner.id} if isinstance(owner, ast.Name) else set()
     found: list[tuple[ast.expr, str]] = []
     for node in ast.walk(file.scope(statement)):
-        cut = _cut(node)
+        cut = cut_of(node)
         if cut is not None and isinstance(cut[0], ast.Name) and cut[0].id in names and isinstance(node, ast.Call):
             code = _stacked(node, cut[0], file)
             found += [(node, code)] if code.startswith("torch.stack(") else []
@@ -178,13 +149,13 @@ def _lists(statement: ast.stmt, file: Text) -> list[tuple[ast.expr, str]]:
 def _stacked(node: ast.expr, value: ast.expr, file: Text) -> str:
     """Code for ``value``, which ``node`` copies without a graph; stacked if it is a list of tensors, for which a
     call is needed."""
-    listed = method_call(node, *_MAKING) and isinstance(value, (ast.Name, ast.Attribute))
+    listed = method_call(node, *MAKING_TENSORS) and isinstance(value, (ast.Name, ast.Attribute))
     return f"torch.stack({file.segment(value)})" if listed else file.bare(value)
 
 
 class _Uncut(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> Any:
-        cut = _cut(node)
+        cut = cut_of(node)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and cut is not None and _listed(cut[0]):
             # A list is no tensor: its tensors are stacked.
             node.func.attr, node.keywords = "stack", []
