@@ -13,10 +13,10 @@ from itertools import zip_longest
 from pathlib import Path
 
 from codemods.rewriting.apply import Wanted
+from codemods.source.discovery import project_root
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_source
 from codemods.source.options import Options
-from codemods.source.project import project_root
 from verify.errors import OutOfTime, VerifyError
 from verify.isolation import Place, Workspace
 from verify.judging.bench import Telling, asked, judge

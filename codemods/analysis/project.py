@@ -13,10 +13,9 @@ from pathlib import Path
 
 from codemods.graph.model.files import Files
 from codemods.graph.model.program import ParsedFile, Tree
-from codemods.source.discovery import discover
+from codemods.source.discovery import begins_project, discover, project_root
 from codemods.source.errors import SourceError, Unparsable
 from codemods.source.files import SourceFile, digest_of, display_path, read_source
-from codemods.source.project import begins_project, project_root
 from codemods.source.syntax import parse
 from codemods.terms.findings import Skipped
 

@@ -14,8 +14,7 @@ from codemods.rules import UnknownRule, require_known
 from codemods.source import options
 from codemods.source.config import find_config, is_version, load_config
 from codemods.source.home import needs
-from codemods.source.options import Options
-from codemods.source.perfile import PerFileIgnores
+from codemods.source.options import Options, PerFileIgnores
 from codemods.terms.errors import UserError
 
 #: What an option may be, its default first.

@@ -11,10 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-from codemods.source.discovery import discover
+from codemods.source.discovery import discover, project_root
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_source
-from codemods.source.project import project_root
 
 _IMPORT = re.compile(
     r"(?:^|[;:\r\n])[ \t]*"

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import codemods
-from codemods.source.project import project_root
+from codemods.source.discovery import project_root
 
 FOLDER = ".codemod_cache"
 _TAG = "CACHEDIR.TAG"

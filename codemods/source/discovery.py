@@ -11,7 +11,6 @@ from typing import NamedTuple
 from codemods.source.errors import MissingPath, os_reason
 from codemods.source.files import display_path
 from codemods.source.gitignore import Chain, IgnoreRules, Repository, ignored, read_rules
-from codemods.source.project import MARKS
 from codemods.terms.findings import Skipped
 
 SUFFIXES = (".py", ".ipynb")
@@ -129,7 +128,7 @@ class _Search:
                     self._consider(tree, folder, entry)
 
     def _is_of_others(self, folder: str, names: Set[str]) -> bool:
-        return self.projects is not None and folder not in self.projects and not names.isdisjoint(MARKS)
+        return self.projects is not None and folder not in self.projects and not names.isdisjoint(_MARKS)
 
     def _excluded_above(self, tree: _Tree) -> bool:
         """Whether the folder that was named lies in one that the exclude patterns leave out, or is one."""
@@ -221,3 +220,32 @@ def _git_state(folder: _Folder, path: str, name: str, is_folder: bool) -> str:
         return _FREE
     tracked = folder.repository is not None and folder.repository.tracks(path, is_folder)
     return _TRACKED if tracked else _LEFT_OUT
+
+
+_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+"""What a folder holds that begins a project."""
+
+
+def project_root(path: str | os.PathLike[str]) -> Path:
+    """The nearest folder at or above ``path`` that holds .git, pyproject.toml, setup.py or setup.cfg.
+
+    Without one it is the folder of the file (``path`` itself where that is a folder). The home directory and ``/`` are
+    no projects, whatever they hold: a root there would make all of somebody's files one tree. (A file that lies
+    directly in one of them still has that folder.) Links are not resolved, and nothing need exist.
+    """
+    start = os.path.abspath(path)
+    if not os.path.isdir(start):
+        start = os.path.dirname(start)
+    home = os.path.expanduser("~")
+    homes = (home, os.path.realpath(home))
+    folder = start
+    while folder not in homes and folder != os.path.dirname(folder):
+        if begins_project(folder):
+            return Path(folder)
+        folder = os.path.dirname(folder)
+    return Path(start)
+
+
+def begins_project(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder holds .git, pyproject.toml, setup.py or setup.cfg."""
+    return any(os.path.exists(os.path.join(folder, mark)) for mark in _MARKS)

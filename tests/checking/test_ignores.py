@@ -8,8 +8,7 @@ import pytest
 
 from codemods.checking.check import CheckResult, check
 from codemods.checking.ignores import remove_unused_ignores
-from codemods.source.options import Options
-from codemods.source.perfile import PerFileIgnores
+from codemods.source.options import Options, PerFileIgnores
 from tests import fakes
 
 # Rules that there are; the fake engine's findings carry other names, so that these are found nowhere.

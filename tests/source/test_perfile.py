@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.source.perfile import PerFileIgnores, fits
+from codemods.source.options import PerFileIgnores, fits
 
 
 @pytest.mark.parametrize(

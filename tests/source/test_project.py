@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.source.project import project_root
+from codemods.source.discovery import project_root
 
 
 @pytest.mark.parametrize("mark", [".git", "pyproject.toml", "setup.py", "setup.cfg"])
