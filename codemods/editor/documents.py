@@ -23,8 +23,7 @@ from codemods.source.config import ConfigError, find_config, load_config
 from codemods.source.diffs import blocks
 from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, digest_of, display_path, read_source
-from codemods.source.options import Options
-from codemods.source.perfile import PerFileIgnores, fits
+from codemods.source.options import Options, PerFileIgnores, fits
 from codemods.source.suppressing import ToSuppress, with_comments
 from codemods.terms.findings import Finding, Promise, Skipped
 
