@@ -20,6 +20,7 @@ from codemods.source.options import Options
 from verify.errors import OutOfTime, VerifyError
 from verify.isolation import Place, Workspace
 from verify.judging.bench import Telling, asked, judge
+from verify.judging.leaving import cautious
 from verify.judging.reasons import joined, noted, reason_of
 from verify.judging.returns import returning
 from verify.judging.search import Search
@@ -155,7 +156,8 @@ def _judged(
     also: frozenset[tuple[str, int]],
 ) -> Entry:
     try:
-        return judge(runner, rewriter, version, command, original, tell, also=also)
+        # Of what a run leaves out the runner may know before.
+        return cautious(judge(runner, rewriter, version, command, original, tell, also=also))
     except OutOfTime as error:
         rewrites = tuple(Rewrite(group.findings, Verdict.NOT_JUDGED, str(error)) for group in version.groups)
         return Entry(original.command, original, rewrites=rewrites)

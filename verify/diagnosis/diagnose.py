@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,10 +14,11 @@ from verify.diagnosis.folded import Graph
 from verify.diagnosis.measures import measured
 from verify.diagnosis.model import BEARABLE, GROWTH, Diagnosis, DoctorRun, Fault, Kind
 from verify.diagnosis.pictures import reading
-from verify.errors import VerifyError
+from verify.errors import OutOfTime, VerifyError
 from verify.isolation import Limits, Place, Workspace
 from verify.judging.endings import ending_text
 from verify.judging.faults import symptoms
+from verify.judging.leaving import made_up
 from verify.measured.limits import left_out, stood_in
 from verify.measured.results import Outcome, Run
 from verify.running import missing
@@ -35,6 +37,8 @@ _PICTURES = {
     Kind.GROWING_GRAPH: "growth",
     Kind.OUT_OF_MEMORY: "memory",
 }
+#: What made-up values can bring about, which have no graph.
+_OF_VALUES = frozenset({Kind.LOSS_CUT_OFF, Kind.NO_GRADIENT, Kind.UNUSED_FORWARDS, Kind.OTHER_DEVICE})
 WATCHED = (
     "errors of autograd",
     "growth of graphs, tensors and containers",
@@ -65,8 +69,9 @@ def diagnose(
         found = examine(command, runner, tell=tell, picture=picture)
     if not cut_short(found, settings):
         return found
-    with Runner(root, whole_epochs(settings), place) as runner:
-        whole = examine(command, runner, tell=tell, picture=picture)
+    with Runner(root, whole_epochs(settings), place) as longer:
+        longer.take_up(runner)
+        whole = examine(command, longer, tell=tell, picture=picture)
     grown = tuple(fault for fault in whole.faults if fault.kind in GROWTH)
     return replace(found, faults=(*grown, *found.faults), runs=(*found.runs, *whole.runs))
 
@@ -83,6 +88,11 @@ def whole_epochs(settings: Settings) -> Settings:
     return replace(settings, batches=0)
 
 
+def looking(settings: Settings) -> float:
+    """How many seconds may be spent on values for what a program lacks: unless the user says, as many as on a run."""
+    return settings.timeout if settings.reach is None else settings.reach
+
+
 def grows(diagnosis: Diagnosis) -> bool:
     """Whether something was seen to grow."""
     return any(fault.kind in GROWTH for fault in diagnosis.faults)
@@ -97,12 +107,13 @@ def examine(
     picture: bool = False,
     names: bool = True,
     mended: Callable[[Run], bool] = lambda _: False,
+    reach: float | None = None,
 ) -> Diagnosis:
     """The same by ``runner``, with ``files`` (by path below the root) in place of the tree's.
 
     Without ``names`` it is said what is wrong, and no other run is made to say who did it, nor to find what stands in
     for what the program lacks: ``runner`` knows that from others. ``mended``: whether a run ends where a change mends
-    it. Raises as :func:`diagnose`.
+    it; ``reach``: the seconds in which values are made up for what it lacks. Raises as :func:`diagnose`.
     """
     root = runner.root
     if command.script is not None and not command.script.resolve().is_relative_to(root.resolve()):
@@ -110,7 +121,8 @@ def examine(
     trouble = runner.trouble()
     if trouble:
         return Diagnosis(command.text, str(root), (), (), (), (), 0, 0, (), trouble)
-    return _Examination(command, runner, tell, files or {}, picture, names, mended).result()
+    seconds = looking(runner.settings) if reach is None else reach
+    return _Examination(command, runner, tell, files or {}, picture, names, mended, seconds).result()
 
 
 def plain_plan(settings: Settings) -> dict[str, Any]:
@@ -175,6 +187,7 @@ class _Examination:
     _picture: bool
     _names: bool
     _mended: Callable[[Run], bool]
+    _reach: float
 
     def __post_init__(self) -> None:
         self._made: list[DoctorRun] = []
@@ -189,6 +202,8 @@ class _Examination:
         placed = self._placed(first)
         traced = self._traced(first) if self._names else None
         found = faults(first, self._sources, closer=closer, flow=flow, timed=timed, placed=placed, traced=traced)
+        if self._runner.leaving is not None:
+            found = [fault for fault in found if fault.kind not in _OF_VALUES]
         return self._told(first, [pictured(fault, closer, first, self._sources) for fault in found])
 
     def _run(self, name: str, plan: Mapping[str, Any]) -> Run:
@@ -203,9 +218,21 @@ class _Examination:
         run = self._run("watching everything", plan)
         if not self._names:
             return run
-        return brought_past(
+        run = brought_past(
             self._runner, self._command, run, lambda how: self._run(f"the same {how}", plan), self._mended
         )
+        return self._without(run, plan) if missing.ended_by(run) is not None and self._runner.settings.data else run
+
+    def _without(self, run: Run, plan: Mapping[str, Any]) -> Run:
+        """A run with made-up values for what ended ``run``; ``run``, where that comes to no backward."""
+        runner, known = self._runner, self._runner.instead
+        with contextlib.suppress(OutOfTime):
+            runner.instead, runner.leaving = made_up(runner, self._command, self._reach, self._tell)
+            without = self._run("the same with made-up values for what it lacks", plan)
+            if without.record.backwards:
+                return without
+        runner.instead, runner.leaving = known, None
+        return run
 
     def _closer(self, first: Run) -> Run:
         """A second run that looks for names and writes where the first one met an error; the first where none did."""
@@ -266,6 +293,8 @@ class _Examination:
             found.append(f"growth and time: {len(record.steps)} optimizer steps were made")
         if record.devices:
             found.append("memory of a CUDA device: there is none, the CPU took its place")
+        if self._runner.leaving is not None:
+            found.append("what learns: made-up values have no graph")
         found += [f"what comes after step {len(record.steps)}"] if record.end == "steps" else []
         return tuple(dict.fromkeys(found))
 

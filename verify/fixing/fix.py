@@ -15,7 +15,7 @@ from codemods.source.errors import SourceError
 from codemods.source.files import SourceFile, read_source, source_from_bytes
 from codemods.source.options import Options
 from codemods.terms.findings import Promise
-from verify.diagnosis.diagnose import Telling, cut_short, examine, grows, whole_epochs
+from verify.diagnosis.diagnose import Telling, cut_short, examine, grows, looking, whole_epochs
 from verify.diagnosis.model import Diagnosis, Fault
 from verify.fixing import showing
 from verify.fixing.beside import Beside
@@ -34,6 +34,7 @@ from verify.running.runner import Asked
 from verify.running.settings import Command, Settings
 from verify.verification import asked_of, verify
 
+_MADE = ", with made-up values"
 #: Rounds, each of which removes a fault; candidates that are tried for one fault, and sets of rewrites of the rules.
 _ROUNDS = 4
 _TRIALS = 6
@@ -68,6 +69,7 @@ class Fixer:
         self._first: dict[Path, SourceFile] = {}
         # Looking for other ways to a line takes minutes; the doctor's run has been there.
         self._settings = replace(settings, reach=0.0)
+        self._reach = looking(settings)
         self._options = replace(options, likely=True)
         self._tell = tell
         self._place = place
@@ -88,6 +90,7 @@ class Fixer:
             if cut_short(before, self._settings):
                 settings = whole_epochs(self._settings)
                 with SharedRunner(self._root, settings, self._place) as self._runner:
+                    self._runner.take_up(plain)
                     whole = self._diagnosed(self._files)
                     if grows(whole):
                         self._settings = settings
@@ -99,9 +102,9 @@ class Fixer:
         after = self._past(before)
         if not after.reason or showing.wrong(after):
             for _ in range(_ROUNDS):
-                faults = showing.wrong(after) or showing.idle(after)
+                faults = self._to_mend(after)
                 better = next((d for fault in faults if (d := self._mended(fault, after)) is not None), None)
-                if not faults and not self._repairs:
+                if not faults and not self._repairs and self._runner.leaving is None:
                     better = self._by_rules(before)
                 if better is None:
                     break
@@ -111,9 +114,21 @@ class Fixer:
         sources = {path: self._read(self._root / path) for path in self._files}
         return Fixed(before, after, tuple(self._repairs), tuple(self._refused), dict(self._files), sources, besides)
 
+    def _to_mend(self, diagnosis: Diagnosis) -> list[Fault]:
+        """The faults whose removal runs can show: with made-up values only a verification can."""
+        faults = showing.wrong(diagnosis) or showing.idle(diagnosis)
+        made_up = self._runner.leaving is not None
+        return [fault for fault in faults if fault.kind in showing.PROVABLE] if made_up else faults
+
     def _diagnosed(self, files: Files, *, names: bool = True) -> Diagnosis:
         return examine(
-            self._command, self._runner, tell=self._tell, files=files, names=names, mended=self._stops_at_old_code
+            self._command,
+            self._runner,
+            tell=self._tell,
+            files=files,
+            names=names,
+            mended=self._stops_at_old_code,
+            reach=self._reach,
         )
 
     def _stops_at_old_code(self, run: Run) -> bool:
@@ -378,7 +393,7 @@ class Fixer:
         if lost is not None or not rewrites:
             why = verified.reason if lost is None else f"{lost.verdict.value}: {lost.why}"
             return (), why or "nothing was judged"
-        return tuple(f"{one.verdict.value}: {one.why}" for one in rewrites), ""
+        return tuple(f"{one.verdict.value}{_MADE if one.made else ''}: {one.why}" for one in rewrites), ""
 
     def _verified(self, rewriter: Rewriter) -> Verification:
         return verify(

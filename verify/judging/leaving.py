@@ -7,6 +7,7 @@ and a verdict based on such runs claims no more than they show: :func:`cautious`
 from __future__ import annotations
 
 import ast
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,22 +16,29 @@ from pathlib import PurePath
 from codemods.terms.counting import listed
 from codemods.terms.findings import Promise
 from verify.judging.faults import died, symptoms
+from verify.judging.ways import parsed
 from verify.measured.records import Record
 from verify.measured.results import Entry, Rewrite, Run, Verdict
 from verify.reaching.drives import imports
-from verify.reaching.knobs import Knobs, Unfit
+from verify.reaching.knobs import Knobs, Leaving, Unfit
 from verify.reaching.leaving import Left, next_one, twins
 from verify.reaching.options import batch_sizes
 from verify.running.asking import compared_texts
-from verify.running.missing import NEVER_MADE_UP
+from verify.running.missing import NEVER_MADE_UP, Instead
+from verify.running.rewriting import below
 from verify.running.runner import Runner
 from verify.running.settings import Command
+from verify.syntax import last_name
 
 Line = tuple[str, int]
 #: So many places are left out of one command at most.
 _MOST = 16
 #: Places that are named in a verdict.
 _TOLD = 4
+
+
+#: Calls in which a training trains.
+_WALKS = frozenset({"backward", "manual_backward", "fit", "train"})
 
 
 @contextmanager
@@ -54,13 +62,13 @@ def found(
     command: Command,
     trees: Mapping[str, ast.AST],
     lines: Iterable[Line],
-    time: Callable[[float], bool],
+    in_time: Callable[[float], bool],
     tell: Callable[[str], None],
 ) -> tuple[tuple[Left, ...], bool]:
     """What to leave out of ``command`` so that the original gets further, each with the value made up for it; and
     whether the program then finishes, or makes all its steps.
 
-    ``lines`` are those to reach; ``time`` tells whether that many seconds are left.
+    ``lines`` are those to reach; ``in_time`` tells whether that many seconds are left.
     """
     watch = sorted(set(lines))
     also = [
@@ -72,7 +80,7 @@ def found(
     tried: set[tuple[object, ...]] = set()
     again = goes_on = False
     for _ in range(_MOST):
-        if not time(2 * seconds):
+        if not in_time(2 * seconds):
             break
         knobs = Knobs(left=left)
         try:
@@ -121,6 +129,25 @@ def found(
         left = (*left, *(replace(each, form={**each.form, "batch": batch}) for each in (new, *others)))
     # What no run came to, or what there was no time to find, is none.
     return tuple(each for each in left if each.recipe is not None), goes_on
+
+
+def made_up(
+    runner: Runner, command: Command, seconds: float, tell: Callable[[str], None]
+) -> tuple[Instead, Leaving | None]:
+    """What stands in for all that ``command`` lacks to come to its backwards: stand-ins, and what is left out; looked
+    for within that many ``seconds``."""
+    until = time.monotonic() + seconds
+    places = [(below(each.absolute, runner.root), each) for each in runner.sources() if each.notebook is None]
+    trees = dict(parsed({path: each.text for path, each in places if path is not None}))
+    lines = [
+        (path, node.lineno)
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and last_name(node.func) in _WALKS
+    ]
+    with without_modules(runner, trees):
+        left, _ = found(runner, command, trees, lines, lambda more: time.monotonic() + more < until, tell)
+        return runner.instead, Leaving(runner.root, left) if left else None
 
 
 def _absent(run: Run) -> str:

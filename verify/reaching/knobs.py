@@ -7,14 +7,14 @@ every line keeps its number; :mod:`verify.probe.lines.knobs` and :mod:`verify.pr
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from codemods.rewriting.touched import standing
 from codemods.source.errors import SourceError
-from codemods.source.files import SourceFile, read_source
+from codemods.source.files import SourceFile, read_source, source_from_bytes
 from codemods.source.syntax import FAILURES
 from verify.measured.results import Run
 from verify.probe.lines.knobs import BOUND, TURN, TURNS
@@ -141,6 +141,30 @@ class Knobs:
 
 
 NONE = Knobs()
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """What each run of a tree at ``root`` leaves out; see :class:`verify.running.runner.Leaving`."""
+
+    root: Path
+    left: tuple[Left, ...]
+
+    def over(self, files: Mapping[str, bytes]) -> Mapping[str, bytes] | str:
+        """``files`` and those of the tree without what is left out; or why that has no one place in them."""
+        found, knobs = dict(files), Knobs(left=self.left)
+        try:
+            for path in dict.fromkeys(left.path for left in self.left):
+                source = _source(self.root / path)
+                new = source_from_bytes(files[path], path) if path in files else source
+                found[path] = new.encode(knobs._within(path, source.text, new.text))
+        except (Unfit, SourceError) as error:
+            return str(error)
+        return found
+
+    def configuration(self) -> dict[str, Any]:
+        """What the probe has to know of it."""
+        return Knobs(left=self.left).configuration()
 
 
 def comparisons(test: ast.expr, wanted: bool, known: frozenset[str]) -> Iterator[tuple[ast.expr, bool]]:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import verify.probe
 from codemods.source.files import SourceFile
@@ -65,6 +65,19 @@ class Asked:
         return all(group & lines for group in self.groups if group) and self.parts <= parts
 
 
+class Leaving(Protocol):
+    """What programs do without: calls in whose place made-up values stand."""
+
+    def over(self, files: Mapping[str, bytes]) -> Mapping[str, bytes] | str:
+        """``files``, those that differ from the tree's by path below the root, and all others that do without; or why
+        there is no such program."""
+        ...
+
+    def configuration(self) -> dict[str, Any]:
+        """What the probe has to know of it."""
+        ...
+
+
 class Runner:
     """Runs commands on the tree at ``root``; a context manager that owns the place where they run.
 
@@ -85,6 +98,8 @@ class Runner:
         #: Not any more once a program was killed and what the probe held back was lost.
         self._hold = True
         self.instead = Instead()
+        #: What every run leaves out; None for nothing.
+        self.leaving: Leaving | None = None
         #: Functions, by path below the root and full name, of which the returned values are recorded, and variables.
         self.returning: Sequence[tuple[str, str, list[str]]] = ()
         self._places: tuple[str, ...] | None = None
@@ -113,6 +128,10 @@ class Runner:
         if self._workspace is not None:
             self._workspace.close()
             self._workspace = None
+
+    def take_up(self, other: Runner) -> None:
+        """Stand in for what programs lack as ``other`` does."""
+        self.instead, self.leaving, self.without_states = other.instead, other.leaving, other.without_states
 
     def cancel(self) -> None:
         """End the runs that other threads make, and make no more."""
@@ -206,6 +225,11 @@ class Runner:
         ``more`` is added to the probe's configuration. Raises :class:`OutOfTime` where it is too late for another run.
         """
         self._require_time()
+        if self.leaving is not None:
+            laid = self.leaving.over(files or {})
+            if isinstance(laid, str):
+                return Run(name, tuple(command.argv), Outcome.NOT_STARTED, None, 0.0, 0, (Record(),), "", notes=(laid,))
+            files, more = laid, {**(more or {}), **self.leaving.configuration()}
         assert self._folder is not None, "a runner is used as a context manager"
         workspace = self._workspace
         assert workspace is not None

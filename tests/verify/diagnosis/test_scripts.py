@@ -243,3 +243,10 @@ def test_what_a_program_reads_from_a_folder_that_is_missing_is_not_made_up(tmp_p
     diagnosis = examined(REQUIRED.replace('"w").write(str(loss.item()))', '"r").read()'), tmp_path)
     assert (diagnosis.status, diagnosis.steps) == (3, 1)
     assert not any("logs" in limit for limit in diagnosis.limits)
+
+
+def test_no_time_is_spent_on_made_up_values_where_none_is_given(tmp_path: Path) -> None:
+    text = HEAD + 'import json\ndata = json.load(open("table.json"))\nprint(nn.Linear(2, 1)(torch.tensor(data)))\n'
+    diagnosis = examined(text, tmp_path, reach=0.0)
+    assert (diagnosis.status, diagnosis.limits) == (3, ())
+    assert "table.json is not there" in " ".join(diagnosis.advice)

@@ -362,3 +362,44 @@ def test_changes_of_two_files_are_both_made(tmp_path: Path) -> None:
     assert [line for repair in result.repairs for line in changed(repair) if line in made] == [
         line for repair in result.repairs for line in changed(repair)
     ]
+
+
+READING = """
+import json
+import torch
+def load(path):
+    with open(path) as file:
+        return torch.tensor(json.load(file))
+data = load("data/table.json")
+net = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+total = 0
+for step in range(14):
+    loss = net(data).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += loss
+print(total)
+"""
+
+
+def test_a_program_without_its_data_is_mended_with_made_up_values(tmp_path: Path) -> None:
+    result = fixed(READING, tmp_path)
+    assert result.status == 0
+    (repair,) = result.repairs
+    assert changed(repair) == ["total += loss.item()"]
+    assert repair.proof[0].startswith("kept, with made-up values: ")
+    assert "limit: train.py:7 was left out" in report.text(result, written=False)
+    assert "made-up" not in result.files["train.py"].decode()
+
+
+def test_what_learns_is_not_told_from_made_up_values(tmp_path: Path) -> None:
+    # No parameter learns from what is made up, and what the file holds nobody knows.
+    text = READING.replace("net(data).square()", "data.requires_grad_().square()").replace("loss\nprint", "1\nprint")
+    whole = text.replace('load("data/table.json")', "torch.ones(4, 4)")
+    (tmp_path / "one").mkdir()
+    assert [fault.kind.value for fault in fixed(whole, tmp_path / "one").before.faults] == ["loss-cut-off"]
+    result = fixed(text, tmp_path)
+    assert (result.status, result.repairs, result.before.faults) == (0, (), ())
+    assert "what learns: made-up values have no graph" in result.before.unwatched

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from verify.measured.results import Outcome
 from verify.measured.steered import Stop, Stopped
-from verify.reaching.knobs import Knobs, Unfit
+from verify.reaching.knobs import Knobs, Leaving, Unfit
 from verify.reaching.leaving import Left, edits, next_one, twins
 from verify.reaching.options import batch_sizes, smaller
 from verify.reaching.texts import Text
 from verify.reaching.values import wanted
+from verify.running.runner import Runner
+from verify.running.settings import Command, Settings
 
 TEXT = """\
 import gym
@@ -352,3 +356,30 @@ def test_sizes_of_batches(text: str, given: tuple[str, ...], sizes: list[int]) -
 )
 def test_the_option_that_makes_batches_smaller(text: str, given: tuple[str, ...], words: tuple[str, ...]) -> None:
     assert smaller({"a.py": ast.parse(text)}, given, 4) == words
+
+
+def test_a_whole_run_does_without_what_its_tree_lacks(tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("x = load(p)\nuse(x)\n", encoding="utf-8")
+    leaving = Leaving(tmp_path, (Left("t.py", (1, 4, 1, 11)),))
+    plain = leaving.over({})
+    assert not isinstance(plain, str)
+    assert plain["t.py"].decode().endswith("(p)\nuse(x)\n")
+    assert plain["t.py"] != b"x = load(p)\nuse(x)\n"
+    # A change keeps its place, and other files stay as they are.
+    changed = leaving.over({"t.py": b"a = 1\nx = load(p)\nuse(x + a)\n", "u.py": b"b = 2\n"})
+    assert not isinstance(changed, str)
+    assert changed["u.py"] == b"b = 2\n"
+    assert changed["t.py"].decode().splitlines()[1] == plain["t.py"].decode().splitlines()[0]
+    assert leaving.configuration()["left"][0]["place"] == "t.py:1"
+
+
+@pytest.mark.parametrize("text", ["use(x)\n", "x = read(p)\nuse(x)\n", "x = load(\n"])
+def test_a_change_of_what_is_left_out_makes_no_program(text: str, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("x = load(p)\nuse(x)\n", encoding="utf-8")
+    leaving = Leaving(tmp_path, (Left("t.py", (1, 4, 1, 11)),))
+    assert isinstance(leaving.over({"t.py": text.encode()}), str)
+    runner = Runner(tmp_path, Settings())
+    runner.leaving = leaving
+    run = runner.run("rewritten", Command(("python", "t.py"), tmp_path, "t.py"), files={"t.py": text.encode()})
+    assert run.outcome is Outcome.NOT_STARTED
+    assert run.notes
