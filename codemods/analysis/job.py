@@ -1,4 +1,4 @@
-"""One job simulated, and what the rules note of it; what the garbage collector need not look through meanwhile."""
+"""One job simulated, and what the rules note of it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from codemods.analysis import garbage
 from codemods.analysis.outline import FUNCTIONS, Definition, Outline, called_as, mentions
 from codemods.analysis.project import Project
 from codemods.analysis.told import told
@@ -180,32 +181,10 @@ def _tidy(project: Project) -> None:
     files = project.files
     if files.trim():
         # little is left, and looking through it takes a moment
-        unfreeze()
+        garbage.unfreeze()
     elif gc.get_count()[0] - files.objects < UNCOLLECTED:
         return
     gc.collect()
     # what is left are syntax trees and modules, which stay: they need not be looked through again
-    freeze()
+    garbage.freeze()
     files.objects = 0
-
-
-#: Python 3.12 starts with some hundreds of frozen objects; whoever has more has frozen them.
-_AT_START = 10_000
-
-_frozen = False
-
-
-def freeze() -> None:
-    """Leave the objects of now alone until :func:`unfreeze`; does nothing where our host has frozen some."""
-    global _frozen
-    if _frozen or gc.get_freeze_count() < _AT_START:
-        gc.freeze()
-        _frozen = True
-
-
-def unfreeze() -> None:
-    """Look through everything again. What the host froze stays so: Python cannot tell it from what we froze."""
-    global _frozen
-    if _frozen:
-        gc.unfreeze()
-        _frozen = False

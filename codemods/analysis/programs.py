@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
+from codemods.analysis import garbage
 from codemods.analysis.concerned import concerned
-from codemods.analysis.job import Job, Noted, Record, unfreeze
+from codemods.analysis.job import Job, Noted, Record
 from codemods.analysis.outline import Definition, may_act, may_switch
 from codemods.analysis.project import Project
 from codemods.analysis.workers import Workers
@@ -118,7 +119,7 @@ def _decided(
     """The findings of each rule, from the observations that count."""
     # the files with findings are needed all at once
     if project.files.trim(project.files.room // 8):
-        unfreeze()
+        garbage.unfreeze()
     by_rule: dict[int, dict[str, list[Observation]]] = {}
     for known in {id(known): known for known in noted.values()}.values():
         mine = by_rule[id(known)] = {}

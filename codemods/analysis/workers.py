@@ -12,7 +12,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from codemods.analysis.job import Job, Record, run_job, unfreeze
+from codemods.analysis import garbage
+from codemods.analysis.job import Job, Record, run_job
 from codemods.analysis.project import Project
 from codemods.analysis.told import found_readable, readable, was_read
 from codemods.rules.base import Rule
@@ -60,7 +61,7 @@ class Workers:
     def __exit__(self, *_: object) -> None:
         if self._pool is not None:
             self._pool.end()
-        unfreeze()
+        garbage.unfreeze()
         if self._collects:
             gc.enable()
 

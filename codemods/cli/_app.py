@@ -1,4 +1,4 @@
-"""The commands put together, what becomes of their errors, and what shells complete."""
+"""The commands put together, and what becomes of their errors."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import functools
 import importlib
 import os
 import pkgutil
-import re
 import shlex
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Annotated
 
 import typer
 
@@ -89,7 +88,9 @@ def run(arguments: Sequence[str]) -> int:
     if arguments and arguments[0] in names:
         names = (arguments[0],)
     if "_CODEMOD_COMPLETE" in os.environ:
-        _prepare(_parser(names))
+        from codemods.cli._completion import prepare
+
+        prepare(_parser(names))
     try:
         status = _parser(names)(list(arguments), prog_name="codemod", standalone_mode=False)
         if sys.stdout is not None:
@@ -159,6 +160,8 @@ def _show_version(wanted: bool) -> None:
 
 def _show_completion(shell: str | None) -> None:
     if shell is not None:
+        from codemods.cli._completion import script
+
         require_choice("--show-completion", shell, _SHELLS)
         emit(script(shell), None, report=False)
         raise typer.Exit(0)
@@ -184,53 +187,3 @@ def _root(
         print(FIRST, end="", file=sys.stderr)
         return TROUBLE
     return 0
-
-
-class _Candidate(NamedTuple):
-    """What may stand at the cursor, as click takes it."""
-
-    value: str
-    help: str | None = None
-    type: str = "plain"
-
-
-def script(shell: str) -> str:
-    """Return what ``shell`` loads to complete ``codemod``."""
-    from typer.completion import get_completion_script  # type: ignore[attr-defined]
-
-    return get_completion_script(prog_name="codemod", complete_var="_CODEMOD_COMPLETE", shell=shell) + "\n"
-
-
-def _prepare(command: Any) -> None:
-    """Let typer complete ``command``, and let those below it offer the values that the help names by a metavar."""
-    from typer.completion import completion_init  # type: ignore[attr-defined]
-
-    completion_init()
-    _offer_values(command)
-    # bash takes `--option=value` for three words
-    words = re.split(r"\s", os.environ.get("COMP_WORDS", ""))
-    at = int(os.environ.get("COMP_CWORD") or 0)
-    if "=" in words[:at]:
-        os.environ["COMP_WORDS"] = " ".join([*(word for word in words[:at] if word != "="), *words[at:]])
-        os.environ["COMP_CWORD"] = str(at - words[:at].count("="))
-
-
-def _offer_values(command: Any) -> None:
-    for inner in getattr(command, "commands", {}).values():
-        _offer_values(inner)
-    for param in command.params:
-        if "|" in (param.metavar or "") or (param.metavar or "").startswith("RULE"):
-            param.shell_complete = lambda _, current, metavar=param.metavar: list(_values(metavar, current))
-
-
-def _values(metavar: str, current: str) -> Iterator[_Candidate]:
-    """The values that begin with ``current``: rules, or one of a few words."""
-    if metavar.startswith("RULE"):
-        from codemods.rules import rule_names
-
-        listed, comma, part = current.rpartition(",") if "," in metavar else ("", "", current)
-        for name in rule_names():
-            if name.startswith(part) and name not in listed.split(","):
-                yield _Candidate(f"{listed}{comma}{name}")
-    else:
-        yield from (_Candidate(word) for word in metavar.split("|") if word.startswith(current))

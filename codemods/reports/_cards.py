@@ -13,8 +13,9 @@ from markupsafe import Markup
 
 from codemods.checking.reported import Reported
 from codemods.reports import Report
-from codemods.reports._excerpts import CONTEXT, REACH, Excerpt, Station, excerpts, of_diff, of_text, stations
+from codemods.reports._excerpts import CONTEXT, REACH, Excerpt, excerpts, of_diff, of_text
 from codemods.reports._lines import Lines
+from codemods.reports._trails import Station, stations
 from codemods.rewriting.changes import Hunk, Proof, Review
 from codemods.source.diffs import blocks, lines_of
 from codemods.source.python2 import RULE as PYTHON2

@@ -8,18 +8,16 @@ What stands in the margin needs its row on either way, so it carries both: ``--w
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
 from codemods.reports._syntax import Run, colours, divided
+from codemods.reports._trails import Arc, Station, arcs
 from codemods.rewriting.changes import Hunk
 from codemods.source.diffs import Piece, Pieces, changed_words, printable
-from codemods.terms.findings import TrailStep
 
 CONTEXT = 3
 #: A station no further away than this is shown in the same excerpt.
@@ -187,7 +185,7 @@ class _Grid:
         )
         return f'<span class="at-line" style="--w:{rows.wide};--n:{rows.narrow}">{badges}</span>'
 
-    def _arc(self, arc: _Arc) -> str:
+    def _arc(self, arc: Arc) -> str:
         start, end = (self._rows[line] for line in sorted((arc.start, arc.end)))
         rows = f"--w:{start.wide};--n:{start.narrow};--x:{end.wide};--y:{end.narrow};--lane:{arc.lane}"
         head = (
@@ -221,70 +219,3 @@ def _cell(pieces: Pieces, runs: Sequence[Run]) -> str:
 
 def _end(line: str) -> str:
     return "" if line.endswith("\n") else '<span class="aside"> no newline at the end of the file</span>'
-
-
-# The words that the notes of rules use, and what each says of the graph.
-_WORDS = {
-    "produced": "produced|built",
-    "carried": "carried|handed on|taken into",
-    "kept": "kept|retained",
-    "freed": "freed|cleared|ends",
-    "used again": "used again|walked again|walked|read",
-    "changed": "changed",
-}
-_KIND = re.compile("|".join(rf"(?P<{name.replace(' ', '_')}>\b(?:{words})\b)" for name, words in _WORDS.items()))
-
-
-class Station(NamedTuple):
-    """A step of a trail with its ``label`` (``1``, or ``b1`` for the second trail of an excerpt) and its ``kind``."""
-
-    label: str
-    kind: str
-    step: TrailStep
-
-
-class _Arc(NamedTuple):
-    """An arrow from line ``start`` to line ``end`` of one file, in the margin's lane ``lane``."""
-
-    start: int
-    end: int
-    lane: int
-
-    @property
-    def upward(self) -> bool:
-        """Whether it runs against the order of the text, as from one turn of a loop into the next."""
-        return self.end < self.start
-
-
-def kind_of(note: str) -> str:
-    """Return what a note says of the graph: ``produced``, ``carried``, ``kept``, ``freed``, ``used again``, ``changed``
-    or, where it says none of that, ``here``."""
-    match = _KIND.search(note)
-    return "here" if match is None or match.lastgroup is None else match.lastgroup.replace("_", " ")
-
-
-def stations(trail: Sequence[TrailStep], prefix: str = "") -> list[Station]:
-    """Return the stations of ``trail``, numbered from 1 after ``prefix``."""
-    return [Station(f"{prefix}{number}", kind_of(step.note), step) for number, step in enumerate(trail, 1)]
-
-
-def arcs(trails: Iterable[Sequence[Station]], path: str, lines: range) -> list[_Arc]:
-    """Return the arrows between stations that follow each other in a trail and stand among ``lines`` of ``path``.
-
-    There is none between two places where graphs are produced: neither comes of the other.
-    """
-    pairs = [
-        (one.step.line, other.step.line)
-        for trail in trails
-        for one, other in pairwise(trail)
-        if one.step.path == other.step.path == path
-        and one.step.line in lines
-        and other.step.line in lines
-        and not one.kind == other.kind == "produced"
-    ]
-    drawn: list[_Arc] = []
-    for start, end in dict.fromkeys(pair for pair in pairs if pair[0] != pair[1]):
-        low, high = sorted((start, end))
-        taken = {arc.lane for arc in drawn if min(arc.start, arc.end) < high and low < max(arc.start, arc.end)}
-        drawn.append(_Arc(start, end, next(lane for lane in range(len(drawn) + 1) if lane not in taken)))
-    return drawn

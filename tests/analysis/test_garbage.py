@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from codemods.analysis import garbage
 from codemods.analysis.analyse import analyse
-from codemods.analysis.job import freeze, unfreeze
 from codemods.source.options import Options
 from tests.fakes import source
 
@@ -26,17 +26,17 @@ def thawed() -> Iterator[None]:
 
 @pytest.mark.usefixtures("thawed")
 def test_what_was_frozen_is_looked_through_again() -> None:
-    freeze()
-    freeze()
+    garbage.freeze()
+    garbage.freeze()
     assert gc.get_freeze_count() > 10_000
-    unfreeze()
+    garbage.unfreeze()
     assert gc.get_freeze_count() == 0
 
 
 @pytest.mark.usefixtures("thawed")
 def test_what_the_host_froze_stays_frozen() -> None:
     gc.freeze()
-    freeze()
-    unfreeze()
+    garbage.freeze()
+    garbage.unfreeze()
     assert analyse([source("train.py", "import torch\n\ntorch.ones(1).sum().backward()\n")], options=Options())
     assert gc.get_freeze_count()

@@ -212,7 +212,7 @@ def test_only_the_forms_that_were_asked_for(campaign: Campaign, tmp_path: Path) 
 
 
 def test_parquet_without_its_library(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codemods.batch.fleet._has_parquet", lambda: False)
+    monkeypatch.setattr("codemods.batch.fleet.tables.has_parquet", lambda: False)
     with pytest.raises(CampaignError, match=r"pip install '\.\[parquet\]'"):
         write_reports(campaign, None, ["parquet"])
     assert not any(path.suffix == ".parquet" for path in write_reports(campaign, None))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.checking.scope import SinceError, changes_since
+from codemods.checking.changed_lines import SinceError, changes_since
 from codemods.source.files import SourceFile, display_path, read_source
 from codemods.terms.findings import Finding, Promise
 from codemods.terms.spans import Span

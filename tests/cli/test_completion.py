@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.cli._app import script
+from codemods.cli._completion import script
 from codemods.rules import rule_names
 from tests.commands import codemod
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codemods.interactive.dialogue import HELP, KEYS, Answer, Dialogue
-from codemods.interactive.session import ReviewError, load, save
+from codemods.interactive.keeping import ReviewError, load, save
 from codemods.rewriting.changes import Hunk, Proof
 from tests.interactive.scripted import Editing, Script, Tree
 

@@ -20,9 +20,9 @@ import pytest
 from codemods.checking.check import check
 from codemods.checking.reported import Reported
 from codemods.reports import Detail, Report, renderer, shows_edits
-from codemods.reports._excerpts import arcs, kind_of, stations
 from codemods.reports._markup import coded, prose
 from codemods.reports._syntax import colours, divided
+from codemods.reports._trails import arcs, kind_of, stations
 from codemods.rewriting.apply import apply
 from codemods.rewriting.changes import Evidence, Hunk, Proof, patched
 from codemods.rewriting.result import Dropped, Failure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.rewriting.constants import dropped_calls
-from codemods.rewriting.touched import later_walks
+from codemods.rewriting.walks import later_walks
 
 REST = "    if late:\n        other.backward()\n        torch.autograd.grad(a, b)\n"
 

@@ -5,50 +5,9 @@ process of it is dead and every byte of it gone. A launcher process does this (:
 package is what stays with the caller.
 """
 
-import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Protocol
-
 from verify.isolation.execution import Ending, Execution, Limits, machine_memory
+from verify.isolation.place import Place
 from verify.isolation.view import View
 from verify.isolation.workspace import Unavailable, Workspace
 
 __all__ = ["Ending", "Execution", "Limits", "Place", "Unavailable", "View", "Workspace", "machine_memory"]
-
-
-class Place(Protocol):
-    """Where programs see the tree; :class:`verify.isolation.Workspace` is the one for other people's programs."""
-
-    original: Path
-
-    @property
-    def root(self) -> Path:
-        """The path at which programs see the tree."""
-        ...
-
-    def seen(self, path: str | os.PathLike[str]) -> Path:
-        """The path at which programs see ``path``."""
-        ...
-
-    def execute(
-        self,
-        command: Sequence[str],
-        *,
-        cwd: Path,
-        changed: Mapping[str, bytes],
-        environment: Mapping[str, str],
-        shared: Path,
-        limits: Limits,
-        view: View,
-    ) -> Execution:
-        """Execute ``command`` in the folder ``cwd``, with ``changed`` in place of the files, and wait for its end."""
-        ...
-
-    def cancel(self) -> None:
-        """End what other threads execute, and execute no more."""
-        ...
-
-    def close(self) -> None:
-        """Remove whatever is still there of it."""
-        ...

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from codemods.edits.contracts.comparison import FUNCTIONS, SUITES, Emptied, expression_of, same, statements_of, suite_of
+from codemods.edits.contracts.comparison import same
+from codemods.edits.contracts.trees import FUNCTIONS, SUITES, Emptied, expression_of, statements_of, suite_of
 from codemods.edits.emptied import is_identity
 from codemods.edits.positions import span_of
 from codemods.edits.source import Source

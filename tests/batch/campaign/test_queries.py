@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from codemods.batch.campaign import template
+from codemods.batch.campaign import queries
+from codemods.batch.campaign.queries import ask, is_query
 from codemods.batch.campaign.settings import read
-from codemods.batch.campaign.template import ask, is_query, write
+from codemods.batch.campaign.template import write
 from codemods.batch.errors import CampaignError
 
 CLIENT = """#!/bin/sh
@@ -107,7 +108,7 @@ def test_what_a_search_cuts_off_is_told(asked: Path, monkeypatch: pytest.MonkeyP
     said: list[str] = []
     ask("topic:pytorch", said.append)
     assert said == []
-    monkeypatch.setattr(template, "MOST", 2)
+    monkeypatch.setattr(queries, "MOST", 2)
     ask("topic:pytorch", said.append)
     ask("https://github.com/acme", said.append)
     assert said == ["topic:pytorch: 2 repositories are listed, and there may be more: ask for less at a time"]

@@ -14,7 +14,7 @@ import pytest
 from codemods.batch.campaign.settings import Runs, read
 from codemods.batch.environments import interpreters
 from codemods.batch.environments.environments import Environment, ready
-from codemods.batch.environments.interpreters import imported, listed
+from codemods.batch.environments.requirements import imported, listed
 from codemods.batch.errors import CampaignError, Failed
 from codemods.batch.planning import plan
 from tests.batch.tools import TRAIN, campaign_file, repository

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codemods.graph.python.builtins import classes, conversions, names, sequences
+from codemods.graph.python.builtins import classes, conversions, names, sequences, turns
 from codemods.graph.python.builtins.table import BUILTINS
 
-__all__ = ["BUILTINS", "classes", "conversions", "names", "sequences"]
+__all__ = ["BUILTINS", "classes", "conversions", "names", "sequences", "turns"]
