@@ -395,8 +395,9 @@ def test_a_program_without_its_data_is_mended_with_made_up_values(tmp_path: Path
 
 
 def test_what_learns_is_not_told_from_made_up_values(tmp_path: Path) -> None:
-    # No parameter learns from what is made up, and what the file holds nobody knows.
-    text = READING.replace("net(data).square()", "data.requires_grad_().square()").replace("loss\nprint", "1\nprint")
+    # A value that is made up has no graph, whatever the true one had.
+    made = "net(data.detach()).detach().square().mean().requires_grad_()"
+    text = READING.replace("net(data).square().mean()", made).replace("loss\nprint", "1\nprint")
     whole = text.replace('load("data/table.json")', "torch.ones(4, 4)")
     (tmp_path / "one").mkdir()
     assert [fault.kind.value for fault in fixed(whole, tmp_path / "one").before.faults] == ["loss-cut-off"]
