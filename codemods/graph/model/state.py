@@ -20,6 +20,10 @@ TURNS = "[turns]"
 """What the turns of a loop put into a list, each where it counts to: the loop, what the list held then, its values."""
 VIEWS = {"keys": "[keys]", "values": "[values]", "items": "[items]"}
 """Where a dict has the views of it that may be looked at later."""
+MADE = "[made]"
+"""Says of an object of the tree that it was made in sight, with all the attributes that its class gives it."""
+PARTLY = "[partly]"
+"""Before the name of an attribute that an object may have or not: some of the paths that met set it."""
 BUFFER = "[buffer]"
 """Before the name of an attribute of a module that takes nothing but tensors."""
 FROZEN = "frozen"
@@ -242,7 +246,7 @@ def merge(
     for other in others:
         written |= written_since(other, base)
     if others:
-        _meet(first, others, written, join, before, maybe)
+        written |= _meet(first, others, written, join, before, maybe)
     base.keys |= written
     first.log = base
     if any(other.grad is not first.grad for other in others):
@@ -257,11 +261,13 @@ def _meet(
     join: Callable[[Value, Value], Value],
     before: State,
     maybe: Callable[[Value], Value],
-) -> None:
-    """Let the cells ``keys`` of ``first`` hold what they hold on any path.
+) -> dict[Key, None]:
+    """Let the cells ``keys`` of ``first`` hold what they hold on any path; the cells that say which attributes some of
+    the paths have not.
 
     Of an error that is caught there are hundreds of paths, which hold few values: each value is joined once.
     """
+    partly: dict[Key, None] = {}
     mine_of, theirs_of = first._own.get, [other._own.get for other in others]
     # those that share their cells hold the same where their own hold the same
     groups = [list(alike) for _, alike in groupby(others, lambda other: id(other._shared))]
@@ -291,8 +297,14 @@ def _meet(
                     theirs = other.peek(key)
                 if id(theirs) not in joined:
                     joined.add(id(theirs))
+                    if (mine is None or theirs is None) and before.peek((key[0], MADE)) is not None:
+                        # the object was there before the paths parted
+                        partly[(key[0], f"{PARTLY}{key[1]}")] = None
                     first.put(key, _either(key, mine, theirs, first, other, join, before, maybe))
                     mine = first.peek(key)
+    for key in partly:
+        first.put(key, True)
+    return partly
 
 
 def _either(

@@ -8,7 +8,7 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import MODULE_CONTAINERS
 from codemods.graph.model.kinds import Altered, CarrierKind, Escape, Marked, UseKind
 from codemods.graph.model.nodes import Carrier, Value
-from codemods.graph.model.state import BUFFER
+from codemods.graph.model.state import BUFFER, PARTLY
 from codemods.graph.model.values import (
     NONE,
     TEXT,
@@ -135,6 +135,7 @@ class AttributeWrites(Attributes):
         else:
             new = name not in run.attributes.setdefault(oid, {})
             run.s.set((oid, name), value)
+            run.s.delete((oid, f"{PARTLY}{name}"))
             run.attributes[oid][name] = None
             if new and isinstance(receiver, Instance) and receiver.cls.layer in MODULE_CONTAINERS:
                 # its parts run in the order in which it got them

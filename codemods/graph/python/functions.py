@@ -14,6 +14,7 @@ from codemods.graph.model.kinds import Escape, FunctionKind, GradSetting
 from codemods.graph.model.memo import Asked
 from codemods.graph.model.nodes import Frame, Unseen, Value
 from codemods.graph.model.program import ClassInfo
+from codemods.graph.model.state import MADE
 from codemods.graph.model.values import (
     NONE,
     Class,
@@ -315,6 +316,7 @@ class Functions(Frames):
         made = Instance(run.new_oid(), info, leaf)
         run.attributes[made.oid] = {}
         run.instances.add(made.oid)
+        run.s.set((made.oid, MADE), True)
         if info.container and info.container != "record":
             run.s.set((made.oid, BACKING), self._backing(info, Arguments(), at))
         maker = info.find("__new__")

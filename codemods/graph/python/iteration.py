@@ -111,6 +111,9 @@ class Iteration(AttributeWrites):
     def _turns_of_module(self, value: Module, at: ast.AST) -> list[Value]:
         if value.name in ("ModuleDict", "ParameterDict"):
             return [TEXT, TEXT]
+        if value.within is not None:
+            # what unseen code made of a module may hold anything
+            return [self.run.lost("layer", UnseenKind.CALL), self.run.lost("layer", UnseenKind.CALL)]
         if not value.name and value.leaf is not None:
             # parts of a module that cannot be seen
             return [Module(self.run.new_oid(), "", value.leaf) for _ in range(2)]

@@ -16,6 +16,7 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.kinds import Escape, FunctionKind, PlainKind
 from codemods.graph.model.nodes import Frame, Value
 from codemods.graph.model.program import ClassInfo, ParsedFile, receiver_name
+from codemods.graph.model.state import MADE
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Class, Const, Function, Instance, Plain, Unknown
 from codemods.graph.model.walks import walks
@@ -118,6 +119,8 @@ class Machine(Statements):
         receiver = self.instantiate(value.info, Arguments(), statement)
         self.raises_here = False
         if isinstance(receiver, Instance):
+            # with other arguments it may have other attributes
+            self.run.s.delete((receiver.oid, MADE))
             self._evidence(statement, receiver)
         for before in _initializers(value.info, methods):
             self._run_method(before, receiver)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.facts.layers import MODULE_NAMES
 from codemods.graph.model.facts.libraries import OF_CLASSES, SOME
 from codemods.graph.model.nodes import Value
+from codemods.graph.model.program import ClassInfo
+from codemods.graph.model.state import MADE, PARTLY
 from codemods.graph.model.values import (
     NONE,
     NUMBER,
@@ -28,16 +31,60 @@ from codemods.graph.python.builtins.table import BUILTINS
 from codemods.graph.python.containers import Containers
 from codemods.graph.run.contents import ANY
 from codemods.graph.run.joins import MAX_MODULES, MAX_OPTIONS
+from codemods.source.walking import walk
+
+_PLAIN_BASES = frozenset({"builtins.object", "torch.nn.Module"})
+"""Libraries' classes that give their objects no attributes beside those that are listed."""
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 @BUILTINS.of("hasattr")
 def _hasattr(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     given = args.positional
-    if len(given) == 2 and isinstance(given[0], Instance) and isinstance(given[1], Const):
-        owner = given[0]
-        if isinstance(engine.run.s.get((owner.oid, given[1].value)), Value) or owner.cls.find(str(given[1].value)):
-            return Const(True)
-    return NUMBER
+    if len(given) != 2 or not isinstance(given[1], Const):
+        return NUMBER
+    answers = {_has(engine, option, str(given[1].value)) for option in engine.run.options(given[0])}
+    answer = answers.pop() if len(answers) == 1 else None
+    return NUMBER if answer is None else Const(answer)
+
+
+def _has(engine: Containers, owner: Value, name: str) -> bool | None:
+    """Whether it has an attribute of that name; None where that is not known."""
+    if not isinstance(owner, Instance):
+        return None
+    if owner.cls.find(name):
+        return True
+    if isinstance(engine.run.s.get((owner.oid, name)), Value):
+        return None if engine.run.s.get((owner.oid, f"{PARTLY}{name}")) else True
+    return False if _lacks(engine, owner, name) else None
+
+
+def _lacks(engine: Containers, owner: Instance, name: str) -> bool:
+    """Whether an object surely has no attribute of that name: it was made in sight, out of classes in sight, and no
+    code that cannot be seen got it."""
+    run, classes = engine.run, owner.cls.mro()
+    if name.startswith("_") or name in MODULE_NAMES or name in run.class_attributes or owner.oid in run.trace.handed:
+        return False
+    if not run.s.get((owner.oid, MADE)) or not run.trace.complete or any("not entered" in n for n in run.trace.notes):
+        return False
+    if engine.special_names(owner.cls) or owner.cls.find("__getattr__") or owner.cls.calls_differently:
+        return False
+    if isinstance(run.s.get((owner.oid, ANY)), Value) and engine.may_be_called(owner.oid, name):
+        return False
+    return not any(_adds_unseen(info) or name in info.file.once(_bound_in, info.node) for info in classes)
+
+
+def _adds_unseen(info: ClassInfo) -> bool:
+    """Whether a base, a metaclass or a decorator that cannot be seen may give the objects of a class attributes."""
+    plain = all(isinstance(b, Class) or (isinstance(b, Library) and b.path in _PLAIN_BASES) for b in info.bases)
+    return not plain or bool(info.node.decorator_list) or info.metaclass is not None
+
+
+def _bound_in(definition: ast.ClassDef) -> frozenset[str]:
+    """The names that the body of a class binds beside its functions and classes, also under conditions."""
+    within = (n for s in definition.body if not isinstance(s, _DEFINITIONS) for n in walk(s))
+    return frozenset(n.id for n in within if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
 
 
 @BUILTINS.of("setattr")

@@ -140,6 +140,9 @@ def _of_other(engine: Containers, value: Value, name: str, at: ast.AST) -> Value
         value = engine.torch.layer_of(value) or value
     if isinstance(value, Module) and value.name in MODULE_CONTAINERS:
         return run.new_sequence(list(run.s.get((value.oid, ITEMS)) or ()), run.s.get((value.oid, REST)))
+    if isinstance(value, Module) and not value.name and value.leaf is not None and value.within is None:
+        # parts of a module that cannot be seen, and not of what unseen code made of one
+        return run.new_sequence([], rest=Module(run.new_oid(), "", value.leaf))
     if isinstance(value, Plain):
         return value
     if isinstance(value, (Tensor, Unknown)) and value.node is not None:
