@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from codemods.proofs.syntax import MAKING_TENSORS, cut_of
+from codemods.source.files import source_from_bytes
 from verify.diagnosis.model import Clue, Fault
 from verify.fixing.clues import Candidate, named, place_of
 from verify.fixing.texts import PRIMARY, Text, Texts
@@ -103,6 +104,13 @@ def _losses(fault: Fault, texts: Texts) -> set[str]:
     place = place_of(Clue("site", fault.site), texts)
     walked = method_call(place[1], "backward") if place is not None else None
     return set() if walked is None else {ast.unparse(walked[0])}
+
+
+def unmarked(fault: Fault, texts: Texts, path: str, text: str) -> str:
+    """``text``, a new one of the file at ``path``, without the statements that mark the loss of ``fault`` as a leaf."""
+    file = Text(path, lambda each: source_from_bytes(texts(each).encode(text), each))
+    marks = _marks(_losses(fault, texts), file)
+    return _without_idle(file, file.replaced_all((mark, _DROPPED) for mark in marks))[path] if marks else text
 
 
 def _marks(names: set[str], file: Text) -> list[ast.Assign]:

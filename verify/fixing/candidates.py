@@ -13,7 +13,7 @@ from verify.fixing import states, stored
 from verify.fixing.attaching import attached
 from verify.fixing.carried import carried_on, detached_in_its_owner, forgotten, given_detached
 from verify.fixing.clues import Candidate, same_loss
-from verify.fixing.devices import made_there, moved
+from verify.fixing.devices import given_values, made_there, moved
 from verify.fixing.learners import cleared, frozen, made_later, recording, registered, spared, switched_on
 from verify.fixing.losses import retained, summed, walked_once
 from verify.fixing.moved import begun_in_loop, built_twice, changed_later, rebuilt_in_loop
@@ -68,7 +68,7 @@ def candidates(fault: Fault, texts: Texts, loaded: Collection[str] = ()) -> list
         Kind.NOT_IN_OPTIMIZER: (functools.partial(registered, loaded=loaded), made_later),
         Kind.NEVER_CLEARED: (cleared,),
         Kind.UNUSED_FORWARDS: (spared,),
-        Kind.OTHER_DEVICE: (moved, made_there),
+        Kind.OTHER_DEVICE: (given_values, moved, made_there),
     }.get(fault.kind, ())
     if same_loss(fault):
         # What is walked in every turn would go on with the gradients of old values.

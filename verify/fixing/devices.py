@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from verify.diagnosis.model import Fault
 from verify.fixing.clues import Candidate, at, place_of, printed, variable
 from verify.fixing.texts import Text, Texts
+from verify.syntax import covers
 
 #: Functions of torch that make a tensor of no tensor, where it is told.
 _MAKING = frozenset({"zeros", "ones", "empty", "full", "eye", "rand", "randn", "randint", "randperm"})
 _MAKING |= {"arange", "linspace", "logspace", "tensor"}
+#: The device of an operand, as its clue tells it.
+_ON = re.compile(r"is on (\S+)")
 
 
 def moved(fault: Fault, texts: Texts) -> Iterator[Candidate]:
@@ -58,6 +62,28 @@ def made_there(fault: Fault, texts: Texts, file: Text, statement: ast.stmt) -> I
         changes = [(call, file.with_argument(call, f"device={device}")) for call in calls]
         title = f"make it on the device of {whose} at {file.at(statement.lineno)}"
         yield Candidate(title, "nothing is copied; it goes where the rest is", file.replaced_all(changes))
+
+
+@at("cause")
+def given_values(fault: Fault, texts: Texts, file: Text, statement: ast.stmt) -> Iterator[Candidate]:
+    """Make a tensor that is on meta, and so has no values, where the other operand is: by the word that says meta, in
+    the statement or at the head of a block around it."""
+    places = [_ON.match("" if clue is None else clue.text) for clue in map(fault.clue, ("carrier", "other"))]
+    wrong, right = ("" if place is None else place[1] for place in places)
+    if wrong != "meta" or not right:
+        return
+    around = [node for node in ast.walk(file.tree) if isinstance(node, ast.With) and covers(node, statement.lineno)]
+    heads = [item.context_expr for block in around for item in block.items]
+    said = [
+        node
+        for part in (statement, *heads)
+        for node in ast.walk(part)
+        if isinstance(node, ast.Constant) and node.value == "meta"
+    ]
+    if said:
+        title = f"make it on {right}, not on meta, at {file.at(said[0].lineno)}"
+        changes = [(node, f'"{right}"') for node in said]
+        yield Candidate(title, "it has values, and takes memory", file.replaced_all(changes))
 
 
 def _makes(call: ast.Call) -> bool:

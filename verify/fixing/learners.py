@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from verify.diagnosis.model import Fault
+from verify.fixing.attaching import unmarked
 from verify.fixing.clues import Candidate, at, place_of
 from verify.fixing.texts import Text, Texts
 from verify.syntax import covers, last_name, method_call, pairs
@@ -23,9 +25,14 @@ def recording(fault: Fault, texts: Texts) -> Iterator[Candidate]:
     if cause is None or "no_grad" not in cause.text:
         return
     for site in dict.fromkeys(clue.site for clue in (cause, fault.clue("off")) if clue is not None):
-        if site is not None:
-            file = Text(site.path, texts)
-            yield from _recorded(file, file.line(site))
+        if site is None:
+            continue
+        file = Text(site.path, texts)
+        for candidate in _recorded(file, file.line(site)):
+            # What has a graph refuses to be marked.
+            yield replace(
+                candidate, files={path: unmarked(fault, texts, path, candidate.files[path]) for path in candidate.files}
+            )
 
 
 def _recorded(file: Text, line: int) -> Iterator[Candidate]:

@@ -91,15 +91,15 @@ class Ruled:
         return self._chosen(groups)
 
     def at(self, stop: Site) -> Chosen | None:
-        """What the rules mend at the line ``stop``, and whatever else is mended in the same way; None for nothing."""
+        """What the rules mend at the line ``stop``, and what is wrong in the same words elsewhere; None for nothing."""
         everything = self.rewriter.all().groups
         there = {
-            one.rule
+            (one.rule, one.message)
             for group in everything
             if stop.line in {line for path, line in group.touched.before() if self.rewriter.relative(path) == stop.path}
             for one in group.findings
         }
-        groups = [group for group in everything if any(one.rule in there for one in group.findings)]
+        groups = [group for group in everything if any((one.rule, one.message) in there for one in group.findings)]
         chosen = self._chosen(groups) if groups else None
         return chosen if chosen is not None and chosen.files else None
 

@@ -45,6 +45,9 @@ def verified(fault: Fault, candidate: Candidate) -> bool:
 def shown(fault: Fault, before: Diagnosis, after: Diagnosis) -> tuple[tuple[str, ...], str]:
     """The same for a fault that verifications do not know: it is gone, and the program begins as it did."""
     old, new = before.measures, after.measures
+    if fault.kind is Kind.OTHER_DEVICE and not before.backwards and after.backwards:
+        # It ended the program before there was a loss.
+        return (f"no tensors of two devices meet any more, and {after.backwards} backwards are made (none before)",), ""
     if old.first is None or old.first != new.first:
         return (), "the first loss is another one"
     lost = sorted(set(new.idle) - set(old.idle))

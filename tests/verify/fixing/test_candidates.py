@@ -928,6 +928,9 @@ def test_lines_without_gradients_get_them() -> None:
     found = offered(Kind.LOSS_CUT_OFF, calling, cause, off)
     assert found[0].files["t.py"] == "def run(x):\n    return body(x)\nh = run(x)\nuse(h)\n"
     assert offered(Kind.LOSS_CUT_OFF, calling, cause) == []
+    marking = calling.replace("use(h)\n", "h.requires_grad = True\nh.backward()\nother.requires_grad = True\n")
+    found = offered(Kind.LOSS_CUT_OFF, marking, cause, off, site=at(6))
+    assert found[0].files["t.py"].endswith("h = run(x)\nh.backward()\nother.requires_grad = True\n")
     assert offered(Kind.LOSS_CUT_OFF, calling.replace("torch.no_grad()", "autocast()"), cause, off) == []
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from textwrap import indent
+
 import pytest
 
 from tests.verify.fixing.test_candidates import at, changed, offered
@@ -61,3 +64,37 @@ def test_what_is_told_where_or_makes_nothing_new_is_left_alone(made: str) -> Non
 def test_parameters_are_those_of_a_module_that_is_made(old: str, new: str) -> None:
     text = MODEL.format(made="torch.zeros(3)").replace(old, new, 1)
     assert offered(Kind.OTHER_DEVICE, text, *CLUES) == []
+
+
+META = (
+    Clue("carrier", name="self.bias", function="forward", text="is on meta (argument 2)"),
+    Clue("other", text="is on cpu (argument 1)"),
+)
+
+
+@pytest.mark.parametrize(
+    ("made", "line", "added"),
+    [
+        ('self.bias = torch.ones(3, device="meta")', 3, 'self.bias = torch.ones(3, device="cpu")'),
+        ('with torch.device("meta"):\n    self.bias = torch.ones(3)', 4, 'with torch.device("cpu"):'),
+        ('self.bias = torch.ones(3).to(torch.device("meta"))', 3, 'self.bias = torch.ones(3).to(torch.device("cpu"))'),
+    ],
+)
+def test_what_has_no_values_is_made_where_the_other_operand_is(made: str, line: int, added: str) -> None:
+    text = "class Net(nn.Module):\n    def __init__(self):\n" + indent(made, " " * 8) + "\n"
+    clues = (Clue("cause", at(line, "__init__")), *META)
+    assert changed(Kind.OTHER_DEVICE, text, *clues)[0] == added
+
+
+@pytest.mark.parametrize(
+    ("made", "carrier"),
+    [
+        ("self.bias = torch.ones(3, device=place)", "is on meta (argument 2)"),
+        ('self.bias = torch.ones(3, name="meta?")', "is on meta (argument 2)"),
+        ('self.bias = load("meta")', "is on cuda:0 (argument 2)"),
+    ],
+)
+def test_a_word_that_says_no_meta_stays(made: str, carrier: str) -> None:
+    text = f"class Net(nn.Module):\n    def __init__(self):\n        {made}\n"
+    clues = (Clue("cause", at(3, "__init__")), replace(META[0], text=carrier), META[1])
+    assert not [each for each in offered(Kind.OTHER_DEVICE, text, *clues) if "not on meta" in each.title]

@@ -317,6 +317,12 @@ def test_a_line_of_old_code_is_all_that_is_mended_where_nothing_is_wrong_behind_
     assert (result.status, changed(old)) == (0, ["print(step, loss.item())"])
 
 
+def test_of_old_code_what_the_program_stops_at_is_mended_everywhere_and_nothing_else(tmp_path: Path) -> None:
+    text = OLD.format("loss = torch.autograd.Variable(loss) * 1\n    print(step, loss.data[0])", ".item()")
+    (old,) = fixed(f"{text}print(loss.data[0])\n", tmp_path).repairs
+    assert changed(old) == ["print(step, loss.item())", "print(loss.item())"]
+
+
 @pytest.mark.parametrize("line", ["print(step, loss.shape[0])", "print(step, loss.data[undefined])"])
 def test_a_mistake_that_no_rule_knows_stays(line: str, tmp_path: Path) -> None:
     result = fixed(OLD.format(line, ""), tmp_path)

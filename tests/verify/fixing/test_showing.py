@@ -180,3 +180,14 @@ def test_what_shows_only_behind_the_end_of_the_program_says_nothing_against_a_ch
 @pytest.mark.parametrize("kind", [Kind.NO_GRADIENT, Kind.LOSS_CUT_OFF, Kind.GROWING_GRAPH, Kind.OUT_OF_MEMORY])
 def test_what_a_change_may_have_done_counts_wherever_it_shows(kind: Kind) -> None:
     assert not better(diagnosis(SECOND), diagnosis(fault(kind), backwards=9))
+
+
+def test_a_program_that_ended_at_two_devices_before_any_loss_goes_on() -> None:
+    fault_ = fault(Kind.OTHER_DEVICE)
+    ended = diagnosis(fault_, backwards=0)
+    assert shown(fault_, ended, diagnosis(backwards=3))[0]
+    assert not shown(fault_, ended, diagnosis(backwards=0))[0]
+    # Where there was a loss it has to be the same.
+    assert not shown(fault_, with_losses(3.0, 2.0), with_losses(4.0, 2.0))[0]
+    other = fault(Kind.NO_GRADIENT)
+    assert not shown(other, diagnosis(other, backwards=0), diagnosis(backwards=3))[0]
