@@ -7,19 +7,22 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from codemods.graph.model.facts.memory import ARRAY_WRITERS
+from codemods.graph.model.facts.operations import FACTORIES
 from codemods.graph.model.kinds import Altered, NodeKind, WalkKind
-from codemods.graph.model.nodes import Frame, Node, Place, Walk
+from codemods.graph.model.nodes import Frame, Node, Place, Value, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Accumulation, Trace
-from codemods.graph.model.values import Const
+from codemods.graph.model.values import Const, Tensor
 from codemods.proofs.blocks import read
+from codemods.proofs.earlier import assigned
 from codemods.proofs.early_changes import late
 from codemods.proofs.marks import backward_runs_code, tells_backwards_apart
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.proofs.paired_flags import mended
 from codemods.proofs.paths import half_done
 from codemods.proofs.reach import reached_by_both
-from codemods.proofs.syntax import RETURNING, bindings, called, free_name, own_nodes, reads, scope
+from codemods.proofs.syntax import RETURNING, bindings, called, free_name, last_name, own_nodes, reads, scope
 from codemods.rules.base import Rule
 from codemods.source import walking
 from codemods.terms.edits import DropArgument, Edit, InsertStatements, MoveStatement, RemoveStatement
@@ -229,21 +232,71 @@ def _told_apart(trace: Trace, walks: list[Walk], loop: _Loop) -> bool:
 def _written_again(trace: Trace, loop: _Loop, sums: list[Accumulation]) -> bool:
     """Whether turns write in place to what they do not make anew: an earlier turn may have saved it for a backward that
     would come too late. The loss itself does not count, nor a total that nothing else in the loop reads."""
-    added = [a for a in trace.accumulations if a in sums or not _read_in(loop.node, a)]
+    added = [a for a in trace.accumulations if a in sums or not (_read_in(loop.node, a) or _another_name(a))]
     harmless = {id(a.place.node) for a in added}
     for change in trace.alterations:
         place = change.place
         if change.how is Altered.REQUIRES_GRAD or not loop.holds(place) or id(place.node) in harmless:
             continue
-        written = place.node.target if isinstance(place.node, ast.AugAssign) else getattr(place.node, "value", None)
-        while isinstance(written, ast.Subscript):
-            written = written.value
+        written = _written(place.node)
         around = loop.node if place.frame is loop.frame else place.frame.definition
-        made = (n for n in walking.walk(around or loop.node) if isinstance(getattr(n, "ctx", None), ast.Store))
-        anew = {ast.unparse(n) for n in made if not isinstance(place.frame.file.parent(n), ast.AugAssign)}
-        if isinstance(written, (ast.Name, ast.Attribute)) and ast.unparse(written) not in anew:
+        if not isinstance(written, (ast.Name, ast.Attribute)) or _computed_in(loop, change.value):
+            continue
+        if not _made_in(place.frame.file, around or loop.node, ast.unparse(written)):
             return True
     return False
+
+
+def _another_name(sum_: Accumulation) -> bool:
+    """Whether a variable that grows may share its memory with what has another name."""
+    file, name = sum_.place.frame.file, sum_.target
+    return isinstance(name, ast.Name) and not _made_in(file, scope(file, sum_.place.node), name.id)
+
+
+def _computed_in(loop: _Loop, value: Value) -> bool:
+    """Whether a tensor was computed in the loop, and is no view of another."""
+    if not isinstance(value, Tensor) or value.node is None or value.bases or value.aliases:
+        return False
+    return not value.node.leaf and value.node.kind is not NodeKind.PHI and loop.holds(value.node.place)
+
+
+def _made_in(file: ParsedFile, around: ast.AST, name: str) -> bool:
+    """Whether all that code gives to a name is new, and no other name for what is there."""
+    values: list[ast.expr | None] = []
+    for node in walking.walk(around):
+        if isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)) and ast.unparse(node) == name:
+            statement = file.enclosing(node, ast.stmt)
+            if not isinstance(statement, ast.AugAssign):
+                values.append(assigned(statement, node) if isinstance(statement, ast.Assign) else None)
+    return bool(values) and all(value is not None and _makes(value) for value in values)
+
+
+def _makes(value: ast.expr) -> bool:
+    """Whether an expression is written as one that makes a tensor."""
+    if isinstance(value, ast.Call):
+        return called(value) in FACTORIES or called(value) == "clone"
+    return isinstance(value, (ast.BinOp, ast.Constant))
+
+
+def _written(node: ast.AST) -> ast.AST | None:
+    """What a change in place is written as changing: what a method is called on, the first that a function is given."""
+    if isinstance(node, ast.Call):
+        out = next((k.value for k in node.keywords if k.arg == "out"), None)
+        public = isinstance(node.func, ast.Name) or last_name(node.func) in ARRAY_WRITERS or out is not None
+        node = out or (node.args[0] if public and node.args else node.func)
+    written: ast.AST | None
+    written = node.target if isinstance(node, ast.AugAssign) else node
+    if isinstance(node, ast.Attribute):
+        written = node.value
+    while True:
+        match written:
+            case ast.Subscript(value=inner) | ast.Call(func=ast.Attribute(value=inner)) if not _makes(written):
+                # a view, or what may be one
+                written = inner
+            case ast.List(elts=[first, *_]) | ast.Tuple(elts=[first, *_]):
+                written = first
+            case _:
+                return written
 
 
 def _read_in(loop: ast.AST, sum_: Accumulation) -> bool:

@@ -17,10 +17,11 @@ from codemods.graph.model.facts.libraries import (
     PRETRAINED_LIBRARIES,
     REMEMBERING,
 )
+from codemods.graph.model.facts.memory import ARRAY_WRITERS
 from codemods.graph.model.facts.python import CALLING_LATER, CARRYING_LIBRARIES, NUMBERS_OF
-from codemods.graph.model.kinds import Escape, UseKind
+from codemods.graph.model.kinds import Escape, PlainKind, UseKind
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import ARRAY, NONE, NUMBER, Const, Library, Reference, Tuple, Unknown
+from codemods.graph.model.values import ARRAY, NONE, NUMBER, Const, Library, Plain, Reference, Tensor, Tuple, Unknown
 from codemods.graph.torch.model import Torch
 
 _PREPARING = ("Tokenizer", "Processor", "Config")
@@ -75,6 +76,8 @@ def _looked_at(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
         engine.run.use(value, UseKind.CALL, at, path)
         if _top(path) == "numpy":
             engine.run.refused(value, at)
+    if path.rpartition(".")[2] in ARRAY_WRITERS or "out" in args.keywords:
+        engine.run.array_written(args.keywords.get("out") or args.get(0, "dst") or NONE, at)
     results = Tuple(tuple(_called_back(engine, path, args, at)))
     if engine.run.nodes_of(results):
         # json.loads(text, object_hook=function)
@@ -82,9 +85,17 @@ def _looked_at(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     if _top(path) == "numpy" and any(map(_is_object, args.all())):
         # an array of anything
         return engine.run.taken(at, Tuple(tuple(args.all())), path)
+    if path in ("numpy.asarray", "numpy.asanyarray", "numpy.ascontiguousarray") and args.positional:
+        # nothing is copied that is an array already
+        given = args.positional[0]
+        return Plain(PlainKind.ARRAY, shares=given) if isinstance(given, Tensor) else _array_of(given)
     if _top(path) in ("numpy", "math"):
         return ARRAY if _top(path) == "numpy" else NUMBER
     return engine.run.unknown(path, data=_top(path) in DATA_LIBRARIES, public=True)
+
+
+def _array_of(given: Value) -> Value:
+    return given if isinstance(given, Plain) and given.kind is PlainKind.ARRAY else ARRAY
 
 
 def _is_object(dtype: Value) -> bool:

@@ -54,6 +54,8 @@ class Plain(Value):
     ``turn`` it is the number of the turn before."""
     number: bool = False
     """Whether between the ends of a text a number stands that counts, as ``str`` writes it."""
+    shares: Value | None = None
+    """The tensor whose memory an array shares."""
 
     def may_be(self, text: str) -> bool:
         """Whether it may be a certain text."""
@@ -84,6 +86,8 @@ class Tensor(Value):
     bases: tuple[Tensor, ...] = ()
     """The tensors whose memory it may share: what it is a view of, what it was before it was changed in place; of a
     chain of these only the first."""
+    gradient: bool = False
+    """Whether it was read as ``.grad``."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

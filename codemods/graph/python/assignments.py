@@ -87,6 +87,7 @@ class Assignments(Operators):
         added = self.evaluate(s.value)
         if isinstance(s.target, (ast.Name, ast.Attribute)):
             run.write(old, [added], s)
+            run.array_written(old, s)
             run.leaf_refused(old, s)
         name = type(s.op).__name__
         value: Value
@@ -111,6 +112,9 @@ class Assignments(Operators):
             value = self.torch.module_method(old, "extend", Arguments(None, [added]), s)
         elif isinstance(old, Instance) and (changed := self.changed_object(name, old, added, s)) is not None:
             value = changed
+        elif isinstance(old, Plain) and old.shares is not None:
+            # changed in place
+            value = old
         elif isinstance(old, Tensor) and old.node is not None and run.s.grad is False:
             # changed in place: its history stays
             value = old

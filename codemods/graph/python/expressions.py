@@ -68,6 +68,8 @@ class Expressions(Comprehensions):
     def _eval_Name(self, e: ast.Name) -> Value:
         value = self.load_name(e.id, e)
         self._note_plain(e, value)
+        if value.__class__ is Tensor and value.node is None and self.run.gradients:
+            self.run.gradient_named(value, e)
         return value
 
     def _eval_Attribute(self, e: ast.Attribute) -> Value:

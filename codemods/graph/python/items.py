@@ -14,7 +14,6 @@ from codemods.graph.model.kinds import CarrierKind, Escape, PlainKind, SequenceK
 from codemods.graph.model.nodes import Carrier, Use, Value
 from codemods.graph.model.trace import NAMED, Storing
 from codemods.graph.model.values import (
-    ARRAY,
     NUMBER,
     Class,
     Const,
@@ -203,7 +202,8 @@ class Items(Namespaces):
         return named if named is not None and named in members else self.run.one_of(members) or container
 
     def _item_of_plain(self, container: Const | Plain, key: Value, at: ast.AST) -> Value:
-        return NUMBER if not (isinstance(container, Plain) and container.kind is PlainKind.ARRAY) else ARRAY
+        # part of an array shares its memory
+        return container if isinstance(container, Plain) and container.kind is PlainKind.ARRAY else NUMBER
 
     def _item_of_derived(self, container: Instance, inner: Value, key: Value, at: ast.AST) -> Value:
         """An item of an object of a class derived from a container: it lies there, or ``__missing__`` makes it."""
@@ -241,6 +241,7 @@ class Items(Namespaces):
         elif isinstance(container, Plain) and container.kind is PlainKind.ARRAY:
             # an array of objects
             self.run.escape(value, Escape.INTO_ARRAY)
+            self.run.array_written(container, at)
         elif isinstance(container, Library) and container.path == "sys.modules":
             # what an import gives from here on is not followed
             self.run.trace.complete = False

@@ -11,6 +11,7 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.gradients import BACKWARD_METHODS, HOOKING_METHODS
 from codemods.graph.model.facts.layers import WRAPPING_LAYERS
 from codemods.graph.model.facts.libraries import BAR_METHODS
+from codemods.graph.model.facts.memory import ARRAY_CHANGES, ARRAY_VIEWS
 from codemods.graph.model.facts.python import OF_COROUTINES
 from codemods.graph.model.kinds import CarrierKind, Escape, FunctionKind, Marked, NodeKind, PlainKind, UseKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
@@ -135,7 +136,9 @@ class MethodCalls(Standard):
         if isinstance(receiver, Plain) and receiver.kind is PlainKind.ARRAY:
             for value in args.all():
                 self.run.use(value, UseKind.METHOD, at, name)
-            return ARRAY
+            if name in ARRAY_CHANGES:
+                self.run.array_written(receiver, at)
+            return receiver if name in ARRAY_VIEWS else ARRAY
         made = self.run.opaque(at, name, args.all())
         made.data = made.node is None and not made.shadow
         return made

@@ -152,6 +152,8 @@ class Core:
         self.guessed: dict[int, dict[str, None]] = {}
         """Attributes that objects have of bases that cannot be seen, by their identity: what they were taken for."""
         self.attached_gradients = False
+        self.gradients: dict[Tensor, Mark] = {}
+        """What reads of ``.grad`` gave, with the marks of these reads."""
         """Whether a value that may have a graph was put into the ``.grad`` of a tensor."""
         self.closing: dict[ast.AST, str] = {}
         """The methods that contexts call on what they are given, where they end: ``with closing(connection)``."""

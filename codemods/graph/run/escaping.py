@@ -12,7 +12,6 @@ from codemods.graph.model.nodes import Node, Place, Shadow, Unseen, Use, Value, 
 from codemods.graph.model.paths import canonical
 from codemods.graph.model.trace import Handing
 from codemods.graph.model.values import (
-    DATA,
     Function,
     Instance,
     Library,
@@ -22,6 +21,7 @@ from codemods.graph.model.values import (
     Parameters,
     Partial,
     Sequence,
+    Tensor,
     Tuple,
     Unknown,
 )
@@ -115,8 +115,20 @@ class Escaping(Uses):
         return made
 
     def gradient(self) -> Value:
-        """What a read of ``.grad`` gives: no graph, unless the program itself put one into a ``.grad``."""
-        return self.lost("grad") if self.attached_gradients else DATA
+        """What a read of ``.grad``, which has just been marked, gives: no graph, unless the program itself put one into
+        a ``.grad``. A name for it shows what each backward adds, so that its reads are reads of the gradient."""
+        if self.attached_gradients:
+            return self.lost("grad")
+        made = Tensor(None, gradient=True)
+        self.gradients[made] = self.trace.marks[-1]
+        return made
+
+    def gradient_named(self, value: Tensor, at: ast.AST) -> None:
+        """Record a read of a gradient by what a program calls it, or of a view of it."""
+        for tensor in (value, *value.bases, *(alias.given for alias in value.aliases)):
+            if isinstance(tensor, Tensor) and (read := self.gradients.get(tensor)) is not None:
+                self.mark(read.kind, at, read.of, exact=read.exact, by=read.by)
+                return
 
     def unseen_call(self, made: Unknown, name: str) -> Unknown:
         """What code that cannot be seen made: it may carry a graph that nothing here tells of."""

@@ -306,6 +306,12 @@ class Recording(Holding):
         """Record that ``values`` are written into a tensor, or may be where it is not ``sure``."""
         self.alter(tensor, Altered.ATTACHED if any(map(self.nodes_of, values)) else Altered.VALUES, at, sure=sure)
 
+    def array_written(self, array: Value, at: ast.AST) -> None:
+        """Record that an array is written to, and with it the tensor whose memory it shares."""
+        for option in self.options(array):
+            if isinstance(option, Plain) and option.shares is not None:
+                self.trace.alterations.append(Alteration(Altered.UNSEEN, self.place(at), option.shares, sure=False))
+
     def may_alter(self, values: Iterable[Value], at: ast.AST) -> None:
         """Record that code that cannot be seen gets tensors whose memory others share, and may write to it."""
         for value in values:

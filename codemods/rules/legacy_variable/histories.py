@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.graph.model.facts.memory import MAY_COPY, VIEWS
 from codemods.graph.model.facts.operations import FACTORIES, REDUCTIONS, WITHOUT_GRADIENT, ZERO_GRADIENT
 from codemods.graph.model.program import ParsedFile
-from codemods.proofs.syntax import FUNCTIONS, bare_method, bindings, method, reads, scope
+from codemods.proofs.syntax import FUNCTIONS, bare_method, bindings, last_name, method, reads, scope
 from codemods.source.walking import walk
 from codemods.terms.words import words
 
@@ -88,10 +88,41 @@ def may_be_none(file: ParsedFile, node: ast.expr, *, called: bool) -> bool:
     if not isinstance(node, ast.Name):
         return _gives_none(node)
     code = scope(file, node)
-    given = [one.value for one in map(file.parent, bindings(code, node.id)) if isinstance(one, ast.Assign)]
+    bound = bindings(code, node.id)
+    given = [one.value for one in map(file.parent, bound) if isinstance(one, ast.Assign)]
+    given += (ast.Constant(None) for one in bound if _goes_over_none(file, one))
     if isinstance(code, FUNCTIONS) and not called:
         given += (default for name, default in _defaults(code.args) if name == node.id)
     return any(map(_gives_none, given)) and not _asked(code, node.id)
+
+
+def _goes_over_none(file: ParsedFile, target: ast.Name) -> bool:
+    """Whether a loop binds a variable to elements of which some may be None: of what ``zip_longest`` fills up, or of a
+    loader whose batches a function of the file makes that may give None."""
+    loop = file.enclosing(target, ast.For, ast.AsyncFor, ast.stmt)
+    if not isinstance(loop, (ast.For, ast.AsyncFor)) or all(n is not target for n in walk(loop.target)):
+        return False
+    calls = [n for n in walk(loop.iter) if isinstance(n, ast.Call)]
+    if any(file.named(c.func).endswith("zip_longest") and not c.keywords for c in calls):
+        return True
+    return file.once(_puts_none_together, file.tree)
+
+
+def _puts_none_together(tree: ast.AST) -> bool:
+    """Whether a function that is given as ``collate_fn`` is written to give None, or part of what it gives is None."""
+    given = [k.value for n in walk(tree) if isinstance(n, ast.Call) for k in n.keywords if k.arg == "collate_fn"]
+    named = {last_name(one) for one in given}
+    for function in (n for n in walk(tree) if isinstance(n, FUNCTIONS)):
+        if function not in given and getattr(function, "name", "") not in named:
+            continue
+        returns = [n for n in walk(function) if isinstance(n, ast.Return)]
+        results = [n.value for n in returns] if not isinstance(function, ast.Lambda) else [function.body]
+        for one in filter(None, results):
+            parts = one.elts if isinstance(one, (ast.Tuple, ast.List)) else [one]
+            arms = [arm for part in parts if isinstance(part, ast.IfExp) for arm in (part.body, part.orelse)]
+            if any(isinstance(part, ast.Constant) and part.value is None for part in (*parts, *arms)):
+                return True
+    return False
 
 
 def _gives_none(node: ast.expr) -> bool:

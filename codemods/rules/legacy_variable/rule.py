@@ -142,7 +142,8 @@ class LegacyVariable(Rule):
                 written = changes.tied(alias) or not _followed(alias.place.frame, trace)
                 shows = Shows.NEEDED if written else Shows.FAULT
                 # what was not looked at may bring something else here, and a gradient may have a history of its own
-                known = trace.complete and alias.given is not DATA
+                gradient = alias.given is DATA or (isinstance(alias.given, Tensor) and alias.given.gradient)
+                known = trace.complete and not gradient
                 history = history_of(alias.given) if known else History.MAYBE
                 yield self.seen(file, node, shows, _Form.DATA, history=history, changed=changes.objects(alias))
         for old in trace.old:

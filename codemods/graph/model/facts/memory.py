@@ -77,3 +77,12 @@ COLLECTIVES = words(
     """
 )
 """Functions of ``torch.distributed`` that write to the tensors they are given first (docs: torch.distributed)."""
+
+ARRAY_CHANGES = words("fill sort partition put resize itemset setfield byteswap")
+"""Methods of arrays that write to them, or may."""
+
+ARRAY_VIEWS = words("reshape ravel view transpose squeeze swapaxes astype diagonal")
+"""Methods of arrays whose results share their memory, or may."""
+
+ARRAY_WRITERS = words("copyto put place putmask fill_diagonal put_along_axis shuffle")
+"""Functions of numpy that write to the first array that they are given."""

@@ -6,7 +6,7 @@ import ast
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.operations import DRAWN_OF, FACTORIES, WITH_INDICES
-from codemods.graph.model.kinds import UseKind
+from codemods.graph.model.kinds import PlainKind, UseKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.values import INDEX, NUMBER, Const, Plain, Tensor, Tuple
 from codemods.graph.torch.operations.table import OF_SEVERAL, OF_TORCH
@@ -25,7 +25,25 @@ def _as_tensor(engine: Results, head: str, name: str, args: Arguments, at: ast.A
     if isinstance(given, Tensor) and len(args.all()) == 1:
         # of a tensor nothing is made
         return given
-    return engine.run.tensor_op(at, name, args.all(), saves=False)
+    made = engine.run.tensor_op(at, name, args.all(), saves=False)
+    _shared(engine, made, given, args)
+    return made
+
+
+@OF_TORCH.of("from_numpy")
+def _from_array(engine: Results, head: str, name: str, args: Arguments, at: ast.AST) -> Value:
+    made = engine.fresh_tensor(args, at)
+    _shared(engine, made, args.get(0, "ndarray"), args)
+    return made
+
+
+def _shared(engine: Results, made: Value, given: Value | None, args: Arguments) -> None:
+    """Have the array in a variable share its memory with the tensor that is made of it."""
+    call, run = args.call, engine.run
+    if isinstance(call, ast.Call) and call.args and isinstance(call.args[0], ast.Name) and isinstance(made, Tensor):
+        cell = (run.frame.fid, call.args[0].id)
+        if isinstance(given, Plain) and given.kind is PlainKind.ARRAY and run.s.get(cell) is given:
+            run.s.set(cell, Plain(PlainKind.ARRAY, shares=made))
 
 
 @OF_TORCH.of("tensor")
@@ -48,7 +66,7 @@ def _drawn(engine: Results, head: str, name: str, args: Arguments, at: ast.AST) 
     return _made(engine, name, args, at)
 
 
-@OF_TORCH.of(*(FACTORIES - DRAWN_OF - {"tensor", "load"}))
+@OF_TORCH.of(*(FACTORIES - DRAWN_OF - {"tensor", "load", "from_numpy"}))
 def _factory(engine: Results, head: str, name: str, args: Arguments, at: ast.AST) -> Value:
     return _made(engine, name, args, at)
 

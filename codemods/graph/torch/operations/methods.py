@@ -9,9 +9,9 @@ from codemods.graph.model.cutting import FRESH
 from codemods.graph.model.facts.gradients import DETACHING, HOOKING_METHODS
 from codemods.graph.model.facts.operations import FACTORIES, PLAIN_METHODS, WITHOUT_GRADIENT
 from codemods.graph.model.facts.python import OF_COROUTINES
-from codemods.graph.model.kinds import AliasForm, Escape, Marked, UseKind
+from codemods.graph.model.kinds import AliasForm, Escape, Marked, PlainKind, UseKind
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import ARRAY, NUMBER, SHAPE, Class, Tensor
+from codemods.graph.model.values import ARRAY, NUMBER, SHAPE, Class, Plain, Tensor
 from codemods.graph.torch.operations.table import OF_TENSORS
 from codemods.graph.torch.results import Results
 
@@ -62,7 +62,7 @@ def _array(engine: Results, tensor: Value, name: str, args: Arguments, at: ast.A
     if name == "numpy":
         engine.run.refused(tensor, at)
     engine.run.use(tensor, UseKind.METHOD, at, name)
-    return ARRAY
+    return Plain(PlainKind.ARRAY, shares=tensor) if name == "numpy" and isinstance(tensor, Tensor) else ARRAY
 
 
 @OF_TENSORS.of(*(n for n in FRESH["Tensor"] if not n.startswith("new") and n not in DETACHING))
