@@ -45,9 +45,10 @@ def too_late(trace: Trace, carries: Iterable[Carry]) -> list[Late]:
     """The backwards that the carried value makes raise, each with what frees or changes it, as plain data."""
     found: dict[Late, None] = {}
     for carry in carries:
-        found.update(dict.fromkeys(late(trace, carry.freed_by, carry.walk)))
+        # of several that are carried at different times, other backwards went through the others
+        carried = {id(node) for node in carry.graph}
         # what is carried of data only saves no weights: the turn after that one meets those that have changed
         turns = [w for w in trace.walks if w.call is carry.walk.call and w.place.clock >= carry.walk.place.clock]
-        for earlier, walk in pairwise(turns):
-            found.update(dict.fromkeys(late(trace, earlier, walk)))
+        for earlier, walk in ((carry.freed_by, carry.walk), *pairwise(turns)):
+            found.update(dict.fromkeys(late(trace, earlier, walk, carried.union(map(id, earlier.seen)))))
     return list(found)

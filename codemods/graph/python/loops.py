@@ -65,6 +65,8 @@ class Loops(Branches):
 
         def body(_: Value) -> list[State]:
             self.continues = []
+            if isinstance(s, ast.For):
+                run.turned[s.iter] = run.tick()
             self.execute(s.body)
             return self.continues
 

@@ -111,6 +111,8 @@ class Core:
         """The numbers of turns, by what is gone through."""
         self.began: dict[ast.AST, int] = {}
         """When a loop began last, by what it goes through."""
+        self.turned: dict[ast.AST, int] = {}
+        """The same of its turns."""
         self.filled: dict[tuple[ast.AST, int], dict[Sequence, None]] = {}
         """The lists into which turns put something where they count to, by what is gone through."""
         self.lengths: dict[int, Value] = {}

@@ -84,8 +84,19 @@ class Stores(Modules):
 
     def put_in_turns(self, container: Value, key: Value) -> list[Value | None]:
         """What the turns of the same loop put into a list or dict, by their numbers, if nothing else changed it
-        since."""
-        return self._known_turns(container, key)[::2]
+        since.
+
+        The last number stands for all further turns of a loop. What one of them has put is not where the next one
+        counts to: there lies what the loop found, of which no more is known.
+        """
+        known = self._known_turns(container, key)
+        found: list[Value | None] = known[::2]
+        if isinstance(key, Plain) and key.counts is not None and key.turn and key.turn < len(found):
+            loop = key.counts[0]
+            began, turned = self.run.began.get(loop, 0), self.run.turned.get(loop, 0)
+            if began < known[2 * key.turn + 1] < turned:
+                found[key.turn] = None
+        return found
 
     def put_before(self, container: Value, key: Value) -> Value | None:
         """What earlier turns of the loop that runs put where ``key``, the number of one of them, counts to."""
