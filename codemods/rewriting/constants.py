@@ -8,7 +8,7 @@ import copy
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from codemods.rewriting.choices import is_number
+from codemods.rewriting.choices import is_number, name_of
 from codemods.rewriting.parts import SUITES, header
 from codemods.source.errors import SourceError
 from codemods.source.syntax import parse
@@ -34,6 +34,54 @@ def changed_constants(old: str, new: str, path: str, before: Collection[int], af
             return ""
         told += found
     return ", ".join(dict.fromkeys(told))
+
+
+def fixed_values(old: str, new: str, path: str, before: Collection[int], after: Collection[int]) -> str:
+    """Say what is a constant in the statements at the lines ``before`` of ``old`` or ``after`` of ``new``, and is
+    computed or looked up in the others; empty if nothing is, or the text binds the name to that constant alone."""
+    was, became = (_headers(text, path, lines) for text, lines in ((old, before), (new, after)))
+    if len(was) != len(became):
+        return ""
+    bound = _bindings(old, path)
+    told = [
+        f"`{ast.unparse(one)}` became `{ast.unparse(other)}`"
+        for first, second in zip(was, became, strict=True)
+        for one, other in _fixed(first, second)
+        if not any(bound.get(name_of(a)) == ast.unparse(b) for a, b in ((one, other), (other, one)))
+    ]
+    return ", ".join(dict.fromkeys(told))
+
+
+def _fixed(one: ast.AST, other: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """The expressions at the same place of both, of which one is a constant and the other reads a variable."""
+    pair = [_is_constant(each) or _is_flag(each) for each in (one, other)]
+    if any(pair):
+        reads = any(isinstance(each, ast.Name) for node in (one, other) for each in ast.walk(node))
+        if reads and not all(pair):
+            yield one, other
+    elif type(one) is type(other):
+        mine, theirs = list(ast.iter_child_nodes(one)), list(ast.iter_child_nodes(other))
+        for left, right in zip(mine, theirs, strict=True) if len(mine) == len(theirs) else ():
+            yield from _fixed(left, right)
+
+
+def _bindings(text: str, path: str) -> dict[str, str]:
+    """The constant that each variable or attribute of ``text`` is bound to, by its last name, where that is all."""
+    try:
+        tree = parse(text, path)
+    except SourceError:
+        return {}
+    stores: Counter[str] = Counter()
+    values: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg | ast.keyword):
+            stores[node.arg or ""] += 1
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            stores[name_of(node)] += 1
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            values.update((name_of(target), ast.unparse(node.value)) for target in targets)
+    return {name: value for name, value in values.items() if stores[name] == 1}
 
 
 def changed_operands(old: str, new: str, path: str, before: Collection[int], after: Collection[int]) -> str:

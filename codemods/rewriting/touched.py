@@ -6,7 +6,13 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from codemods.rewriting.constants import changed_constants, changed_operands, dropped_calls, dropped_settings
+from codemods.rewriting.constants import (
+    changed_constants,
+    changed_operands,
+    dropped_calls,
+    dropped_settings,
+    fixed_values,
+)
 from codemods.rewriting.moves import moved
 from codemods.rewriting.parts import (
     IDLE,
@@ -183,6 +189,9 @@ class Touched:
         operands = ", ".join(filter(None, (changed_operands(*each) for each in texts)))
         if operands:
             return f"part of a condition ({operands})"
+        fixed = ", ".join(filter(None, (fixed_values(*each) for each in texts)))
+        if fixed:
+            return f"a value ({fixed})"
         settings = ", ".join(filter(None, (dropped_settings(*each) for each in texts)))
         if settings:
             return f"a constant ({settings})"

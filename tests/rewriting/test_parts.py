@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.rewriting.constants import changed_constants, changed_operands, dropped_settings
+from codemods.rewriting.constants import changed_constants, changed_operands, dropped_settings, fixed_values
 from codemods.rewriting.parts import missing, pieces
 
 
@@ -238,3 +238,38 @@ def test_a_constant_that_is_set_elsewhere_is_not_gone() -> None:
 )
 def test_operands_that_come_or_go(old: str, new: str, told: str) -> None:
     assert changed_operands(old + "\n", new + "\n", "a.py", {1}, {1}) == told
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("f(enabled=self.half)\n", "f(enabled=False)\n", "`self.half` became `False`"),
+        ("f(enabled=False)\n", "f(enabled=self.half)\n", "`False` became `self.half`"),
+        ("x = y / len(z)\n", "x = y / 8\n", "`len(z)` became `8`"),
+        ("for x in range(n): g()\n", "for x in range(4): g()\n", "`n` became `4`"),
+        ("n = 4; n = f()\nfor x in range(n): g()\n", "n = 4; n = f()\nfor x in range(4): g()\n", "`n` became `4`"),
+    ],
+)
+def test_a_value_that_becomes_a_constant_is_the_same_by_chance(old: str, new: str, told: str) -> None:
+    lines = set(range(1, old.count("\n") + 1))
+    assert fixed_values(old, new, "a.py", lines, lines) == told
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("n = 4\nf(n)\n", "n = 4\nf(4)\n"),
+        (
+            "class A:\n    rate = 0.1\n    def g(self): f(self.rate)\n",
+            "class A:\n    rate = 0.1\n    def g(self): f(0.1)\n",
+        ),
+        ("f(1 / 2)\n", "f(0.5)\n"),
+        ("f(a)\n", "f(b)\n"),
+        ("f(1)\n", "f(2)\n"),
+        ("f(a, 1)\n", "f(a)\n"),
+        ("x = f(a)\n", "x = f(a).item()\n"),
+    ],
+)
+def test_what_no_value_becomes_constant_in(old: str, new: str) -> None:
+    lines = set(range(1, old.count("\n") + 1))
+    assert fixed_values(old, new, "a.py", lines, lines) == ""
