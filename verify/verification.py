@@ -67,6 +67,13 @@ def verify(
         if rewriter is not None:
             runner.returning = returning(rewriter, rewriter.all(), lambda: _texts(runner, exclude))
 
+        ruled: dict[tuple[Path, ...], RuleRewriter] = {}
+
+        def rules(files: Sequence[SourceFile]) -> RuleRewriter:
+            """What rewrites ``files`` by rule: they are analysed once, however often they are asked for."""
+            known = tuple(source.absolute for source in files)
+            return ruled.setdefault(known, RuleRewriter(files, options, root=root, jobs=jobs, wanted=wanted))
+
         def mended(command: Command, run: Run) -> bool:
             """Whether ``run`` of ``command`` ends at a line that is rewritten."""
             where = run.record.error_site
@@ -75,7 +82,7 @@ def verify(
             by = rewriter
             if by is None:
                 files = targets if targets is not None else _targets(runner, [command], [run], exclude)
-                by = RuleRewriter(files, options, root=root, jobs=jobs, wanted=wanted)
+                by = rules(files)
             findings = [finding for group in by.all().groups for finding in group.findings]
             return any((where.path, where.line) == (each.path, each.span.line) for each in findings)
 
@@ -93,8 +100,7 @@ def verify(
                 break
         tell("looking for rewrites")
         if rewriter is None:
-            chosen = targets if targets is not None else _targets(runner, commands, originals, exclude)
-            rewriter = RuleRewriter(chosen, options, root=root, jobs=jobs, wanted=wanted)
+            rewriter = rules(targets if targets is not None else _targets(runner, commands, originals, exclude))
         version = rewriter.all()
         runs = list(zip(commands, originals, lacked, strict=True))
         entries = _entries(runner, rewriter, version, runs, exclude, tell)

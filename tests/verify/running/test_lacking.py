@@ -15,6 +15,7 @@ from codemods.terms.findings import Promise
 from tests.commands import codemod
 from tests.verify.judging.test_verdicts import changed, verdicts
 from tests.verify.zygote import ForkedPlace, warm
+from verify.running import rewriting
 from verify.running.settings import Settings, script_command
 from verify.verification import verify
 
@@ -339,3 +340,22 @@ def test_an_old_script_that_learns_in_an_environment(folder: Path) -> None:
     assert "kept" not in verdicts(result).values(), [each.why for each in result.rewrites]
     report = verified(folder, POLICY.format(factor=""), "--no-data")
     assert [rewrite["verdict"] for rewrite in report["rewrites"]] == ["not reached"]
+
+
+@pytest.mark.usefixtures("warm")
+def test_files_are_analysed_once_where_a_rewrite_mends_what_ends_a_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain: list[int] = []
+    analyse = rewriting.analyse
+
+    def counted(targets: Any, **how: Any) -> Any:
+        plain.extend([len(targets)] * (not how.get("overlay")))
+        return analyse(targets, **how)
+
+    monkeypatch.setattr(rewriting, "analyse", counted)
+    loop = LOOP.replace("    optimizer.zero_grad()\n", "    print(loss.data[0])\n    optimizer.zero_grad()\n")
+    report = verified(folder, "import nowhere_one\n" + MODEL + loop, *NO_WAY)
+    verdicts = {each["findings"][0]["rule"]: each["verdict"] for each in report["rewrites"]}
+    assert verdicts["legacy-variable"] in ("kept", "partly reached")
+    assert len(plain) == 1
