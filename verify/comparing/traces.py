@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import zip_longest
 
@@ -35,7 +36,8 @@ def of_step(
 
 def outputs(one: Record, other: Record) -> Iterator[Gap]:
     """What modules returned where no backward used it."""
-    theirs = {(output.line, output.call): output for output in other.outputs}
+    yield from _of_threads(one, other)
+    theirs = {(output.line, output.call): output for output in other.outputs if not output.thread}
     for mine in one.outputs:
         match = theirs.get((mine.line, mine.call))
         alone = mine.form is not None and mine.site is not None
@@ -45,6 +47,21 @@ def outputs(one: Record, other: Record) -> Iterator[Gap]:
         if match is None:
             continue
         yield _given("outputs of modules", "outputs", where, mine, match)
+
+
+def _of_threads(one: Record, other: Record) -> Iterator[Gap]:
+    """What modules returned to other threads than the main one, whose order is another one each time."""
+    mine, theirs = (
+        Counter((each.module, each.values.digest) for each in record.outputs if each.thread) for record in (one, other)
+    )
+    what, key = "outputs of modules in threads", "outputs in threads"
+    if mine == theirs:
+        yield from (Gap(what, key) for _ in mine)
+    elif alike(one, other):
+        where = f"what {next(iter(mine - theirs or theirs - mine))[0]} returns to other threads differs"
+        yield Gap(what, key, where, math.inf, undecided=True)
+    else:
+        yield Gap(what, key, f"{what} differ", missing="the runs ended at different places")
 
 
 def returned(one: Record, other: Record) -> Iterator[Gap]:

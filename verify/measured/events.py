@@ -133,7 +133,15 @@ class Reading:
         form = None if event.get("form") is None else tuple(event["form"])
         place, steps = (site, event["line"], event["call"]), len(self.record.steps)
         self.record.outputs.append(
-            Output(*place, _values(event), steps, form, event.get("graphs", ""), event.get("module", ""))
+            Output(
+                *place,
+                _values(event),
+                steps,
+                form,
+                event.get("graphs", ""),
+                event.get("module", ""),
+                event.get("thread", False),
+            )
         )
 
     def returned(self, event: dict[str, Any]) -> None:

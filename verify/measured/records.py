@@ -28,8 +28,8 @@ The events and their fields:
   buffers (of all modules, or null), rng (of the generators at its end), waiting, bytes, peak
 * ``held``: from here on events may be held back in memory for some steps: a process that was killed has lost them
 * ``output``: site, line (of the lines that call modules, for each class and mode, in order of first call), call, module
-  (its class), digest, count, sums: what a module returned that no other module called, until backwards have used what
-  that line returns; digest is empty where it was too large
+  (its class), thread (whether another than the main one called it), digest, count, sums: what a module returned that no
+  other module called, until backwards have used what that line returns; digest is empty where it was too large
 * ``returned``: name ([path, full name]), call, form, digest, count, sums: what a function of which that is asked
   returned; of its first calls
 * ``carried``: name, call as above, numbers, texts, names, digest, count, sums as in ``variables``: what those of its
@@ -147,6 +147,8 @@ class Output(NamedTuple):
     form: tuple[str, ...] | None = None
     graphs: str = ""
     module: str = ""
+    #: Whether another thread than the main one called it.
+    thread: bool = False
 
 
 class Tensors(NamedTuple):

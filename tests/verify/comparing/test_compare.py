@@ -510,3 +510,14 @@ def test_a_graph_in_one_alone_is_undecided() -> None:
         replace(record(LOSSES), outputs=[Output(site, 9, 1, values([1.0]), 4, ("a number",), each)]) for each in "01"
     )
     assert "carries a graph" in compare(steady(one), steady(two), tolerance=0).undecided
+
+
+def test_what_threads_are_given_is_compared_in_any_order() -> None:
+    def made(*results: float) -> Record:
+        outputs = [output([result])._replace(call=call, thread=True) for call, result in enumerate(results, 1)]
+        return replace(record(LOSSES, end="completed"), outputs=outputs)
+
+    one = made(1.0, 2.0)
+    assert not compare(steady(one), steady(made(2.0, 1.0)), tolerance=0).undecided
+    assert "to other threads differs" in compare(steady(one), steady(made(1.0, 3.0)), tolerance=0).undecided
+    assert "to other threads differs" in compare(steady(one), steady(made(1.0)), tolerance=0).undecided

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -23,6 +24,8 @@ _MOST_ELEMENTS = 1 << 22
 _MOST_OUTPUTS = 500
 #: What functions return that are called at the end counts as outputs of lines from this number on.
 _DRIVEN = 1 << 20
+#: What other threads than the main one call counts as lines from this number on.
+_THREADS = 1 << 19
 #: A line whose outputs so many backwards have used trains: losses and gradients speak for it.
 _TRAINS = 3
 _SCHEDULED = ("lr", "momentum", "betas", "weight_decay")
@@ -47,6 +50,7 @@ class State:
         self._versions: dict[str, Any] = {}
         self._rates: dict[int, Any] = {}
         self._lines: dict[Any, list[int]] = {}
+        self._threaded: dict[Any, list[int]] = {}
         self._half = ""
 
     # Optimizers.
@@ -186,7 +190,10 @@ class State:
         training = bool(module.training)
         kind = type(module).__name__
         # A loss that is a module, on the line of the model that it judges, is counted by itself.
-        row = self._lines.setdefault((key(site), training, kind), [len(self._lines), 0])
+        # Which of several threads comes first is another one each time.
+        thread = threading.current_thread() is not threading.main_thread()
+        lines = self._threaded if thread else self._lines
+        row = lines.setdefault((key(site), training, kind), [len(lines) + _THREADS * thread, 0])
         if row[1] < 0:
             return None
         if training and used >= _TRAINS:
@@ -199,6 +206,7 @@ class State:
         if not tensors:
             return None
         event: dict[str, Any] = {"event": "output", "site": site, "line": row[0], "call": row[1], "module": kind}
+        event["thread"] = thread
         if sum([tensor.numel() for tensor in tensors]) > _MOST_ELEMENTS:
             event.update(digest="", sums="", count=sum([tensor.numel() for tensor in tensors]))
         else:
