@@ -84,6 +84,26 @@ def _bindings(text: str, path: str) -> dict[str, str]:
     return {name: value for name, value in values.items() if stores[name] == 1}
 
 
+def unread_settings(old: str, new: str, path: str, before: Collection[int]) -> str:
+    """Say what the lines ``before`` of ``old`` look up by a text (``config["rate"]``), and nothing in ``new`` does any
+    more; empty if there is none."""
+    known = {ast.unparse(each) for each in _lookups(new, path, None)}
+    texts = dict.fromkeys(ast.unparse(each) for each in _lookups(old, path, before))
+    return ", ".join(f"`{each}`" for each in texts if each not in known)
+
+
+def _lookups(text: str, path: str, lines: Collection[int] | None) -> Iterator[ast.Subscript]:
+    """What the statements at ``lines`` of ``text`` look up by a text, None for all of them."""
+    try:
+        tree = parse(text, path)
+    except SourceError:
+        return
+    for node in ast.walk(tree):
+        there = lines is None or (isinstance(node, ast.expr) and not set(lines).isdisjoint(_lines(node)))
+        if there and isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and _is_text(node.slice):
+            yield node
+
+
 def changed_operands(old: str, new: str, path: str, before: Collection[int], after: Collection[int]) -> str:
     """Say which operands of ``and`` and ``or`` come or go between the lines ``before`` of ``old`` and ``after`` of
     ``new``; empty if there are as many as before."""

@@ -12,6 +12,7 @@ from codemods.rewriting.constants import (
     dropped_calls,
     dropped_settings,
     fixed_values,
+    unread_settings,
 )
 from codemods.rewriting.moves import moved
 from codemods.rewriting.parts import (
@@ -192,6 +193,9 @@ class Touched:
         fixed = ", ".join(filter(None, (fixed_values(*each) for each in texts)))
         if fixed:
             return f"a value ({fixed})"
+        unread = ", ".join(filter(None, (unread_settings(*each[:4]) for each in texts)))
+        if unread:
+            return f"that nothing reads {unread} any more"
         settings = ", ".join(filter(None, (dropped_settings(*each) for each in texts)))
         if settings:
             return f"a constant ({settings})"

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.rewriting.constants import changed_constants, changed_operands, dropped_settings, fixed_values
+from codemods.rewriting.constants import (
+    changed_constants,
+    changed_operands,
+    dropped_settings,
+    fixed_values,
+    unread_settings,
+)
 from codemods.rewriting.parts import missing, pieces
 
 
@@ -273,3 +279,18 @@ def test_a_value_that_becomes_a_constant_is_the_same_by_chance(old: str, new: st
 def test_what_no_value_becomes_constant_in(old: str, new: str) -> None:
     lines = set(range(1, old.count("\n") + 1))
     assert fixed_values(old, new, "a.py", lines, lines) == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('k = getattr(o, c["name"])\n', "k = o.SGD\n", "`c['name']`"),
+        ('f(c["a"]["b"])\ng(c["a"])\n', 'f(b)\ng(c["a"])\n', "`c['a']['b']`"),
+        ('f(c["a"])\n', 'x = c["a"]\nf(x)\n', ""),
+        ('f(c["a"])\ng(c["a"])\n', 'f(b)\ng(c["a"])\n', ""),
+        ("f(c[0])\n", "f(b)\n", ""),
+        ('c["a"] = 1\n', "c = 1\n", ""),
+    ],
+)
+def test_a_setting_that_nothing_reads_any_more(old: str, new: str, told: str) -> None:
+    assert unread_settings(old, new, "a.py", {1}) == told
