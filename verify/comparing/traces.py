@@ -101,15 +101,19 @@ def _given(what: str, key: str, where: str, mine: Output | Observed, match: Outp
     unlike = _unlike(mine.form or (), match.form or ())
     if unlike:
         return Gap(what, key, f"{where}: {unlike}", math.inf)
-    if mine.graphs != match.graphs:
+    (carried, _, made), (others, _, instead) = mine.graphs.partition("|"), match.graphs.partition("|")
+    if carried != others:
         text = f"{where}: one carries a graph, the other does not; whether that is needed no run shows"
         return Gap(what, key, text, math.inf, undecided=True)
     if not (mine.values.digest and match.values.digest):
         return Gap(what, key, missing="too large")
-    if mine.values.digest == match.values.digest:
-        return Gap(what, key)
-    relative = apart(mine.values, match.values).relative
-    return Gap(what, key, f"{where}: {share(relative)}", relative, digits=relative <= LAST_DIGITS)
+    if mine.values.digest != match.values.digest:
+        relative = apart(mine.values, match.values).relative
+        return Gap(what, key, f"{where}: {share(relative)}", relative, digits=relative <= LAST_DIGITS)
+    if made != instead:
+        text = f"{where}: what goes back into a made-up argument differs; whether it ever has a graph no run shows"
+        return Gap(what, key, text, math.inf, undecided=True)
+    return Gap(what, key)
 
 
 def _unlike(one: tuple[str, ...], other: tuple[str, ...]) -> str:

@@ -521,3 +521,15 @@ def test_what_threads_are_given_is_compared_in_any_order() -> None:
     assert not compare(steady(one), steady(made(2.0, 1.0)), tolerance=0).undecided
     assert "to other threads differs" in compare(steady(one), steady(made(1.0, 3.0)), tolerance=0).undecided
     assert "to other threads differs" in compare(steady(one), steady(made(1.0)), tolerance=0).undecided
+
+
+@pytest.mark.parametrize(("other", "undecided"), [("1|a", False), ("1|b", True), ("1", True)])
+def test_gradients_of_made_up_arguments_alone_break_nothing(other: str, undecided: bool) -> None:
+    site = Site("train.py", 1, "score")
+    one, two = (
+        replace(record(LOSSES), outputs=[Output(site, 9, 1, values([1.0]), 4, ("a number",), each)])
+        for each in ("1|a", other)
+    )
+    found = compare(steady(one), steady(two), tolerance=0)
+    assert ("made-up argument" in found.undecided) is undecided
+    assert found.difference is Difference.IDENTICAL

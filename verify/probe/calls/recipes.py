@@ -13,6 +13,8 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+from ..state.returned import mark
+
 #: So many calls are tried at most; the likely ones come first.
 MOST = 300
 #: Of a generator so many items are asked for.
@@ -189,8 +191,10 @@ def _tensor(recipe: dict[str, Any], number: int) -> Any:
         stream = torch.Generator().manual_seed(number)
         return torch.randint(0, max(1, recipe["below"]), tuple(recipe["shape"]), generator=stream)
     made = _stream(recipe["shape"], number)
+    if not recipe["attached"]:
+        return made
     # Not a leaf: a function may write into its argument.
-    return made.requires_grad_().clone() if recipe["attached"] else made
+    return mark(made.requires_grad_()).clone()
 
 
 def _stream(shape: Any, number: int) -> Any:

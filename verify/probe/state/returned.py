@@ -17,6 +17,7 @@ _MOST_ELEMENTS = 1 << 22
 _MOST_PARTS = 2000
 _DEEPEST = 6
 _LONGEST = 190
+_MADE_UP = "_codemod_made_up"
 
 
 class Parts:
@@ -140,9 +141,13 @@ def after(result: Any, given: Any, known: tuple[Any, ...], reader: Parameters) -
     if back.size + rest.size > _MOST_ELEMENTS:
         rest = Parts(None)
     numbers = [torch.tensor(number, dtype=torch.float64) for number in (*back.numbers, *rest.numbers)]
-    tensors = [*back.tensors, *rest.tensors, *(gradients(back.outputs) or ()), *numbers]
-    fields = {"told": told, "form": back.form + rest.form, "graphs": "".join(back.graphs)}
-    return {**fields, **reader.read(tensors)}
+    behind = _behind(back.outputs) or []
+    own = [gradient for leaf, gradient in behind if not hasattr(leaf, _MADE_UP)]
+    # Whether the program gives it a tensor with a graph is not known.
+    made = [gradient for leaf, gradient in behind if hasattr(leaf, _MADE_UP) and bool(gradient.any())]
+    graphs = "".join(back.graphs) + (f"|{reader.read(made)['digest']}" if made else "")
+    fields = {"told": told, "form": back.form + rest.form, "graphs": graphs}
+    return {**fields, **reader.read([*back.tensors, *rest.tensors, *own, *numbers])}
 
 
 def gave(value: Any, reader: Parameters) -> dict[str, Any] | None:
@@ -158,6 +163,18 @@ def gave(value: Any, reader: Parameters) -> dict[str, Any] | None:
 
 def gradients(outputs: list[Any]) -> list[Any] | None:
     """The gradients of ``outputs`` for all that they were computed from; None where no backward can go through."""
+    found = _behind(outputs)
+    return None if found is None else [gradient for _, gradient in found]
+
+
+def mark(leaf: Any) -> Any:
+    """``leaf``, of which is known from here on that it was made up."""
+    setattr(leaf, _MADE_UP, True)
+    return leaf
+
+
+def _behind(outputs: list[Any]) -> list[tuple[Any, Any]] | None:
+    """What ``outputs`` were computed from, each with its gradient."""
     import torch
 
     if not outputs:
@@ -169,7 +186,10 @@ def gradients(outputs: list[Any]) -> list[Any] | None:
         found = torch.autograd.grad(outputs, leaves, weights, retain_graph=True, allow_unused=True)
     except RuntimeError:
         return None
-    return [torch.zeros(()) if each is None else each for each in found]
+    return [
+        (leaf, torch.zeros(()) if each is None else each)
+        for leaf, each in zip(leaves, found)  # noqa: B905 - Python 3.8
+    ]
 
 
 def structure(outputs: list[Any]) -> str:

@@ -50,3 +50,19 @@ def test_whether_it_shows_anything() -> None:
     thing.value.add_(1)
     assert shown(None, thing, known)["told"]
     assert shown(1.5)["told"]
+
+
+def test_what_goes_back_into_a_made_up_argument_is_told_apart() -> None:
+    from verify.probe.calls.recipes import make
+
+    weight = torch.full((2,), 3.0).requires_grad_()
+
+    def called(cut: bool) -> Any:
+        given = make({"is": "tensor", "shape": [2], "type": "float32", "below": 0, "attached": True}, 1)
+        return shown(weight * (given.detach() if cut else given))
+
+    through, beside = called(False), called(True)
+    assert through["digest"] == beside["digest"]
+    assert through["graphs"].partition("|")[0] == beside["graphs"] == "1"
+    assert through["graphs"] != "1"
+    assert called(False)["graphs"] == through["graphs"]
