@@ -42,27 +42,39 @@ def fixed_values(old: str, new: str, path: str, before: Collection[int], after: 
     was, became = (_headers(text, path, lines) for text, lines in ((old, before), (new, after)))
     if len(was) != len(became):
         return ""
-    bound = _bindings(old, path)
+    bound, imported = _bindings(old, path), _imported(old, path) | _imported(new, path)
     told = [
         f"`{ast.unparse(one)}` became `{ast.unparse(other)}`"
         for first, second in zip(was, became, strict=True)
-        for one, other in _fixed(first, second)
+        for one, other in _fixed(first, second, imported)
         if not any(bound.get(name_of(a)) == ast.unparse(b) for a, b in ((one, other), (other, one)))
     ]
     return ", ".join(dict.fromkeys(told))
 
 
-def _fixed(one: ast.AST, other: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
-    """The expressions at the same place of both, of which one is a constant and the other reads a variable."""
+def _fixed(one: ast.AST, other: ast.AST, imported: Collection[str]) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """The expressions at the same place of both, of which one is a constant and the other reads a variable, which
+    names that are ``imported`` are not."""
     pair = [_is_constant(each) or _is_flag(each) for each in (one, other)]
     if any(pair):
-        reads = any(isinstance(each, ast.Name) for node in (one, other) for each in ast.walk(node))
-        if reads and not all(pair):
+        nodes = [each for node in (one, other) for each in ast.walk(node)]
+        called = [each.func for each in nodes if isinstance(each, ast.Call)]
+        read = {each.id for each in nodes if isinstance(each, ast.Name) and each not in called}
+        if not all(pair) and not read <= set(imported):
             yield one, other
     elif type(one) is type(other):
         mine, theirs = list(ast.iter_child_nodes(one)), list(ast.iter_child_nodes(other))
         for left, right in zip(mine, theirs, strict=True) if len(mine) == len(theirs) else ():
-            yield from _fixed(left, right)
+            yield from _fixed(left, right, imported)
+
+
+def _imported(text: str, path: str) -> set[str]:
+    """The names that ``text`` imports."""
+    try:
+        nodes = [node for node in ast.walk(parse(text, path)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    except SourceError:
+        return set()
+    return {(each.asname or each.name).partition(".")[0] for node in nodes for each in node.names}
 
 
 def _bindings(text: str, path: str) -> dict[str, str]:

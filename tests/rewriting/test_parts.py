@@ -270,6 +270,8 @@ def test_a_value_that_becomes_a_constant_is_the_same_by_chance(old: str, new: st
             "class A:\n    rate = 0.1\n    def g(self): f(0.1)\n",
         ),
         ("f(1 / 2)\n", "f(0.5)\n"),
+        ("import os\nf('a/b')\n", "import os\nf(os.path.join('a', 'b'))\n"),
+        ("f(7)\n", "f(int('7'))\n"),
         ("f(a)\n", "f(b)\n"),
         ("f(1)\n", "f(2)\n"),
         ("f(a, 1)\n", "f(a)\n"),
