@@ -76,6 +76,9 @@ class Attempt:
     """Whether it may also be what nothing that learns from this loss acts on: a factor, what an output is compared
     with."""
 
+    raising: frozenset[int] = frozenset()
+    """Walks that surely raise, by identity: nobody uses what they would give."""
+
     def run(self) -> bool:
         """Find the cuts; whether they leave nothing of the wasted part and touch nothing else."""
         walk, fate = self.walk, self.fate
@@ -255,7 +258,7 @@ class Attempt:
         entering = [(n, taken) for n in self.everything if (taken := cut.through(n))]
         mine = {id(n) for n, taken in entering if cut.nodes[0] in taken and any(w is self.walk for w in n.walks)}
         for other in self.trace.walks:
-            if other is self.walk or other.kind is not WalkKind.BACKWARD:
+            if other is self.walk or other.kind is not WalkKind.BACKWARD or id(other) in self.raising:
                 continue
             used = self.lives.fate(other).used | self.lives.doubtful(other)
             if not used:

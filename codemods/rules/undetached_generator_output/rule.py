@@ -11,9 +11,10 @@ from codemods.graph.model.kinds import Marked, NodeKind, WalkKind
 from codemods.graph.model.nodes import Node, Walk
 from codemods.graph.model.trace import Forward, Trace
 from codemods.proofs.early_changes import late
-from codemods.proofs.gradients import Lives, leaf_masks
+from codemods.proofs.gradients import Fate, Lives, leaf_masks
 from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, trail_of
 from codemods.proofs.paired_flags import Late, paired
+from codemods.proofs.paths import comes_before
 from codemods.proofs.reach import folds
 from codemods.proofs.syntax import method
 from codemods.proofs.turns import crossed
@@ -30,6 +31,8 @@ class _Site(enum.Enum):
     """The same where nothing that learns from the loss acts on what is cut."""
     VAGUE = "vague"
     SHARED = "shared"
+    FREED = "freed"
+    """A loss that goes once more through what an earlier backward has freed."""
     ARGUMENT = "argument"
     """An argument whose graph another forward needs."""
 
@@ -55,9 +58,10 @@ class UndetachedGeneratorOutput(Rule):
     that the discriminator's optimizer owns; a generator that is frozen for this step; losses that are meant to reach
     the features; a fake that is a list.
 
-    Advice: one ``D(fake)`` that serves both losses, because a second forward is needed; what another network gives and
-    the loss only multiplies by or compares with (an advantage, the values of a critic); a fake of a model that cannot
-    be seen, and that nothing shows to be a tensor.
+    Advice: one ``D(fake)`` that serves both losses, because a second forward is needed; a loss that raises because an
+    earlier backward freed what made the fake, where the generator's step comes after both; what another network gives
+    and the loss only multiplies by or compares with (an advantage, the values of a critic); a fake of a model that
+    cannot be seen, and that nothing shows to be a tensor.
 
     Promise: exact, since the same forward runs and the gradients that are missing afterwards were cleared unread (both
     networks bit for bit the same, also with batch norm, spectral norm and dropout in the discriminator); repair where
@@ -91,6 +95,7 @@ class UndetachedGeneratorOutput(Rule):
                 if fate.wasted and fate.used:
                     everything = everything or list(dict.fromkeys(n for w in trace.walks for n in w.seen))
                     attempts.append(Attempt(trace, lives, walk, fate, everything=everything))
+        yield from self._freed(trace, lives, {id(attempt.walk) for attempt in attempts})
         mended = [attempt for attempt in attempts if attempt.run() and not attempt.overwritten()]
         others = [a for a in attempts if a not in mended and not a.shared]
         aside = [
@@ -136,6 +141,33 @@ class UndetachedGeneratorOutput(Rule):
                 trail=again.trail(first.call),
             )  # fmt: skip
 
+    def _freed(self, trace: Trace, lives: Lives, known: set[int]) -> Iterator[Observation]:
+        """The losses whose backward raises because an earlier one freed the graph of what another optimizer trains, and
+        whose gradients there no optimizer is seen to throw away: whether they were meant is for the reader to say."""
+        freed = {id(walk): [(n, w) for n, w in walk.again if _surely_freed(n, w, walk)] for walk in trace.walks}
+        raising = frozenset(walk for walk, again in freed.items() if again)
+        everything = list(dict.fromkeys(n for w in trace.walks for n in w.seen)) if raising else []
+        for walk in trace.walks:
+            again = freed[id(walk)]
+            told = {id(walk), *(id(earlier) for _, earlier in again)} & known
+            if walk.kind is not WalkKind.BACKWARD or told or not again:
+                continue
+            behind = frozenset(n for node, _ in again for n in node.ancestors() if n.leaf)
+            rest = frozenset(n for n in walk.seen if n.leaf) - behind
+            if not _trained_apart(trace, behind, rest):
+                continue
+            attempt = Attempt(trace, lives, walk, Fate(rest, behind, ()), everything=everything, raising=raising)
+            if not attempt.run() or attempt.overwritten():
+                continue
+            first = min(attempt.cuts, key=lambda cut: (cut.call.path, cut.call.line))
+            assert first.call.statement is not None
+            earlier = again[0][1].place
+            yield self.seen(
+                first.call.frame.file, first.call.statement, Shows.FAULT, _Site.FREED, sites=[],
+                name=ast.unparse(first.expression), freed=(earlier.path, earlier.line),
+                trail=[*attempt.trail(first.call), (earlier.path, earlier.line, "freed here")],
+            )  # fmt: skip
+
     def _needed(self, trace: Trace, lives: Lives) -> Iterator[Observation]:
         """The arguments of forwards whose gradients are used in this run, so that no other run cuts them."""
         for walk in trace.walks:
@@ -155,7 +187,7 @@ class UndetachedGeneratorOutput(Rule):
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
         needed = {(site.path, site.span) for site in sites(observations, _Site.ARGUMENT)}
         told: set[tuple[str, Span]] = set()
-        for kind in (_Site.CUT, _Site.ASIDE, _Site.VAGUE, _Site.SHARED):
+        for kind in (_Site.CUT, _Site.ASIDE, _Site.VAGUE, _Site.SHARED, _Site.FREED):
             for site in sites(observations, kind):
                 if (site.path, site.span) in told or not needed.isdisjoint(site.all("sites")):
                     continue
@@ -171,6 +203,14 @@ class UndetachedGeneratorOutput(Rule):
                         site,
                         f"this loss computes gradients for what made `{site.facts['name']}`, which are discarded; its "
                         "origin cannot be seen: if it is a tensor, detach it for this loss",
+                    )
+                elif kind is _Site.FREED:
+                    name, (path, line) = site.facts["name"], site.facts["freed"]
+                    yield self.finding(
+                        site,
+                        f"this loss goes through the graph that made `{name}`, which the backward at {path}:{line} has "
+                        f"freed: its backward raises; detach `{name}` for this loss, or, if what made it is to learn "
+                        "from both losses, back-propagate their sum",
                     )
                 else:
                     yield self.finding(
@@ -196,6 +236,21 @@ class UndetachedGeneratorOutput(Rule):
             self.name, site, decision, promise, message, remedy, steps, site.all("edits"), flags,
             kept=f"the graph that `{name}` was made by", mends=mends, cuts=tuple(site.all("cuts")),
         )  # fmt: skip
+
+
+def _surely_freed(node: Node, earlier: Walk, walk: Walk) -> bool:
+    """Whether the second of two walks surely comes to what the first one freed, in the same turns."""
+    certain = node.saves and node.certain and node.kind not in (NodeKind.PHI, NodeKind.PART)
+    follows = crossed(earlier.place, walk.place) is None and comes_before(earlier.place, walk.place)
+    return certain and follows and earlier.retains is False
+
+
+def _trained_apart(trace: Trace, some: frozenset[Node], others: frozenset[Node]) -> bool:
+    """Whether optimizers train both, and none of them, nor one that cannot be seen, trains of both."""
+    owned = [step.owned.leaves if step.owned is not None else None for step in trace.steps]
+    if any(leaves is None or not (some.isdisjoint(leaves) or others.isdisjoint(leaves)) for leaves in owned):
+        return False
+    return all(any(not part.isdisjoint(leaves or ()) for leaves in owned) for part in (some, others))
 
 
 def _reaches(walk: Walk, forward: Forward, node: Node) -> bool:
