@@ -192,6 +192,7 @@ def _first(runner: Runner, command: Command, tell: Telling, mended: Callable[[Ru
         tell(f"original, {how}: {command.text}")
         return runner.run("original", command)
 
+    runner.tries_files = True
     return brought_past(runner, command, runner.run("original", command), again, mended)
 
 

@@ -19,6 +19,8 @@ _NOT_LITERAL = re.compile(r"[|;&<>$`(){}\[\]*?~\\]|\.\.\.|path[/_]to|your[_-]|XX
 _HELP = re.compile(r"\s(-h|--help)(\s|$)")
 #: A path that only leads anywhere from the script's own folder.
 _FROM_HERE = re.compile(r"""^\s*sys\.path\.(?:append|insert)\(\s*(?:-?\d+\s*,\s*)?['"]\.\.(?:/|['"])""", re.MULTILINE)
+#: From the root such a file would lie outside of the tree. What is joined to something may be anywhere.
+_BESIDE = re.compile(r"""^(?!\s*\#)(?!.*(?:__file__|join\()).*(?<![\w+])['"]\.\./[\w.]""", re.MULTILINE)
 _MAIN = re.compile(r"""^if\s+__name__\s*==\s*['"]__main__['"]""", re.MULTILINE)
 _IMPORT = re.compile(r"^\s*(?:from\s+([.\w]+)\s+import\s+([\w ,*()]+)|import\s+([\w., ]+))", re.MULTILINE)
 _TOP_LEVEL = re.compile(r"^\s*(?:from\s+(\w+)[\w.]*\s+import\b|import\s+(\w+))", re.MULTILINE)
@@ -115,13 +117,13 @@ def _acts(text: str, known: Collection[str]) -> bool:
 
 
 def _start(path: str, files: Mapping[str, str]) -> tuple[str, str]:
-    """How ``path`` is started, and in which folder: in its own where it looks for modules relative to that.
+    """How ``path`` is started, and in which folder: in its own where it looks for modules or files relative to that.
 
     From the root it is a module where it imports what is found from there only: a script finds its neighbours, a module
     what lies at the root; see sys.path in Python's documentation.
     """
     place = PurePosixPath(path)
-    if _FROM_HERE.search(files[path]):
+    if _FROM_HERE.search(files[path]) or (place.parent.parts and _BESIDE.search(files[path])):
         return _word(place.name), str(place.parent)
     at_root = {name.partition("/")[0].removesuffix(".py") for name in files}
     beside = {

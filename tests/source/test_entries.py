@@ -118,9 +118,17 @@ def test_nothing_to_run(files: dict[str, str]) -> None:
         ("tasks/train.py", "sys.path.append('.')", "tasks/train.py"),
         ("tasks/train.py", "sys.path.append(os.path.dirname(__file__) + '/..')", "tasks/train.py"),
         ("tasks/train.py", "# sys.path.append('..')", "tasks/train.py"),
+        # files that would lie outside of the tree from the root
+        ("tasks/train.py", "words = open('../data/words.txt')", "tasks: train.py"),
+        ("tasks/train.py", "parser.add_argument('--data', default=\"../data\")", "tasks: train.py"),
+        ("train.py", "words = open('../data/words.txt')", "train.py"),
+        ("tasks/train.py", "# words = open('../data/words.txt')", "tasks/train.py"),
+        ("tasks/train.py", "words = open(os.path.join(HERE, '../data/words.txt'))", "tasks/train.py"),
+        ("tasks/train.py", "words = open(os.path.dirname(__file__) + '/../data/words.txt')", "tasks/train.py"),
+        ("tasks/train.py", "words = open('data/words.txt')", "tasks/train.py"),
     ],
 )
-def test_a_script_that_looks_for_modules_from_its_own_folder(path: str, line: str, command: str) -> None:
+def test_a_script_that_looks_for_things_from_its_own_folder(path: str, line: str, command: str) -> None:
     files = {path: f"import sys\n{line}\nimport model\n" + TRAINS + MAIN, "lib/model.py": ""}
     assert found(files) == [command]
 

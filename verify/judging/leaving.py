@@ -24,7 +24,7 @@ from verify.reaching.knobs import Knobs, Leaving, Unfit
 from verify.reaching.leaving import Left, next_one, twins
 from verify.reaching.options import batch_sizes
 from verify.running.asking import compared_texts
-from verify.running.missing import NEVER_MADE_UP, Instead
+from verify.running.missing import NEVER_MADE_UP, Instead, made_in
 from verify.running.rewriting import below
 from verify.running.runner import Runner
 from verify.running.settings import Command
@@ -47,7 +47,7 @@ def without_modules(runner: Runner, trees: Mapping[str, ast.AST]) -> Iterator[No
     own = {PurePath(path).parts[0].partition(".")[0] for path in trees}
     names = imports(trees.values()) - own - NEVER_MADE_UP
     known = runner.instead
-    lacking = known.beside(*sorted(runner.lacks(names)), folders=(".",))
+    lacking = known.beside(*sorted(runner.lacks(names)), folders=(".",)).with_files(runner.files_found)
     # What the script itself is seen to compare goes before what others do.
     compared = {**compared_texts(tree for _, tree in sorted(trees.items())), **dict(known.compared)}
     runner.instead = replace(lacking, compared=tuple(compared.items()))
@@ -88,9 +88,12 @@ def found(
         except Unfit:
             break
         tell(f"the original without {left[-1].place if left else 'what it lacks'}: {command.text}")
-        more = {**knobs.configuration(), "explore": True, "again": again, "arguments": True}
+        more = {**knobs.configuration(), "explore": True, "again": again, "arguments": True, "try_files": True}
         run = runner.run("original", command, files=files, watch=[[line] for line in watch], also=also, more=more)
         seconds = max(seconds, run.wall)
+        before_files = runner.instead.files
+        runner.instead = runner.instead.with_files(made_in(run))
+        fresh_files = runner.instead.files != before_files
         absent = _absent(run)
         if absent and absent not in (*runner.instead.modules, *NEVER_MADE_UP):
             # A library asks for it, which the tree imports.
@@ -98,6 +101,9 @@ def found(
             continue
         before, left = left, _settled(left, run)
         stopped = next((record.stopped for record in run.records if record.stopped is not None), None)
+        if stopped is None and run.record.end == "watchdog" and not run.record.backwards and fresh_files:
+            # Looking for what is in them took the time.
+            continue
         if stopped is None and run.record.end == "watchdog" and _missing(left) < _missing(before) and _missing(left):
             # There was no time to find all; what was found is given now.
             continue
@@ -120,7 +126,7 @@ def found(
         if following is None:
             break
         new, left = following
-        others = tuple(twins(new, trees, left))
+        others = tuple(twins(new, stopped, trees, left))
         added = 1 + len(others)
         step = (*places, new.path, new.span, repr(new.form))
         if step in tried:
@@ -178,7 +184,9 @@ def _settled(left: tuple[Left, ...], run: Run) -> tuple[Left, ...]:
 
 def told(record: Record) -> list[str]:
     """The values made up in the run of ``record``, by place."""
-    return [f"{each['place']}: {each['told']}" for each in record.left]
+    # A folder to write into holds nothing that anybody reads.
+    files = [f"{each['path']}: {each['told']}" for each in record.made if each["kind"] != "write"]
+    return [*files, *(f"{each['place']}: {each['told']}" for each in record.left)]
 
 
 def cautious(entry: Entry) -> Entry:

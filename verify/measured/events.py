@@ -35,6 +35,7 @@ _KEPT = {
     "device": ("devices", "what"),
     "unrepeatable": ("unrepeatable", "what"),
     "standin": ("standins", ""),
+    "made": ("made", ""),
     "capped": ("capped", ""),
     "left": ("left", ""),
     "diagnosis": ("diagnoses", ""),

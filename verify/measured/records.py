@@ -53,6 +53,8 @@ The events and their fields:
 * ``seed``: generator (torch, random, numpy), value: what the script seeded with, replayed by later runs; instead (where
   an earlier run's value was replayed): the script's own
 * ``standin``: what (the data set or file), why, shape: data of ours took the place of missing data
+* ``made``: kind (``open``, ``list``, ``glob``, ``exists``, ``write``: only its folder), path, site (path, function),
+  suffix, recipe, told: a file or folder that is not there was made where the program asked for it
 * ``device``: what: a request for a device that this machine lacks was answered by the CPU (once a kind of request)
 * ``unrepeatable``: what: torch has no deterministic kernel for this operation here (once an operation)
 * ``invented``: site: a number that the script read out of a tensor, where shapes alone are known, was made up (once a
@@ -328,6 +330,8 @@ class Record:
     #: What it would have seeded with, had no earlier run's values been replayed.
     own_seeds: list[tuple[str, Any]] = field(default_factory=list)
     standins: list[dict[str, Any]] = field(default_factory=list)
+    #: Files and folders that were made where the program asked for them, by the events.
+    made: list[dict[str, Any]] = field(default_factory=list)
     devices: list[str] = field(default_factory=list)
     #: Operations without a deterministic kernel.
     unrepeatable: list[str] = field(default_factory=list)

@@ -100,6 +100,13 @@ class Session:
 
             standins.install(self._config, self._write, self._observer.see)
         self._leaving.install()
+        if self._makes_files():
+            with self._part("missing files"):
+                from .calls.files import MissingFiles
+
+                known, choose = self._config.get("made") or [], self._leaving.chosen
+                tried = choose if self._config.get("try_files") else None
+                MissingFiles(self._config["root"], known, self._tree, self._write, tried).install()
         with self._part("the lines that run"):
             self._reach.install()
         if self._config.get("watchdog"):
@@ -136,6 +143,9 @@ class Session:
             from .process import loaders
 
             loaders.install(self._config, self._write)
+            if self._makes_files():
+                # What a worker makes nobody else hears of.
+                loaders.in_this_process()
         with self._part("errors in threads"):
             self._exits.watch_threads()
         if self._config.get("params", True):
@@ -168,6 +178,9 @@ class Session:
         with self._part("torch.compile"):
             compiling.hide(__name__.rpartition(".")[0])
         self._diagnosis.install(self._tree, self._write, self._clock, self._optimizers, self._readings.growth)
+
+    def _makes_files(self) -> bool:
+        return bool(self._config.get("try_files") or self._config.get("made"))
 
     def _by_shapes(self) -> None:
         """Go on without memory, or not at all: the model may fit nowhere."""

@@ -135,17 +135,30 @@ def next_one(
     return None
 
 
-def twins(left: Left, trees: Mapping[str, ast.AST], known: Iterable[Left]) -> Iterator[Left]:
-    """The other calls, in the same function, of the callee that ``left`` leaves out: they lack the same."""
+def twins(left: Left, stopped: Stopped, trees: Mapping[str, ast.AST], known: Iterable[Left]) -> Iterator[Left]:
+    """The other calls in the same function that lack the same as ``left``, where the program ``stopped``: those of its
+    callee where that is a function of the tree, else those of all that does nothing there, like layers of a library
+    that nobody has."""
     tree = trees[left.path]
     node = _at(tree, left.span)
-    if not left.deep or not isinstance(node, ast.Call):
+    if not isinstance(node, ast.Call):
+        return
+    absent = {name for name, _ in stopped.frames[0].hollow} if stopped.frames[0].path == left.path else set()
+    if not left.deep and ast.unparse(node.func) not in absent:
         return
     taken = {each.span for each in known if each.path == left.path} | {left.span}
     for each in ast.walk(_function(tree, left.span[0]) or tree):
-        same = isinstance(each, ast.Call) and ast.dump(each.func) == ast.dump(node.func)
-        if same and _span(each) not in taken and not _turned(tree, each):  # type: ignore[arg-type]
-            yield replace(left, span=_span(each), form=wanted(each, tree, trees))  # type: ignore[arg-type]
+        if not isinstance(each, ast.Call) or _span(each) in taken or _turned(tree, each):
+            continue
+        same = ast.dump(each.func) == ast.dump(node.func) if left.deep else ast.unparse(each.func) in absent
+        # What nobody asks for its value is no matter.
+        if same and not (not left.deep and _alone(tree, each)):
+            yield replace(left, span=_span(each), form=wanted(each, tree, trees))
+
+
+def _alone(tree: ast.AST, node: ast.expr) -> bool:
+    """Whether ``node`` is a statement of its own."""
+    return any(isinstance(each, ast.Expr) and each.value is node for each in ast.walk(tree))
 
 
 def _whole(stopped: Stopped, trees: Mapping[str, ast.AST], lines: set[Line]) -> tuple[str, ast.expr] | None:

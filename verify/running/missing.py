@@ -10,7 +10,7 @@ import enum
 import os
 import re
 import shlex
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,7 +116,8 @@ class Instead:
     ``places``: folders (by path below the tree) that a program writes into; ``modules`` that do nothing, and
     ``folders`` of the tree with modules that are not installed; whether ``transforms``
     that fail on made-up images are left out, required ``arguments`` made up, of those that are ``compared`` with
-    a text one of these, and ``former`` names of libraries found.
+    a text one of these, and ``former`` names of libraries found; ``files`` that are made where the program asks for
+    them, by the probe's ``made`` events.
     """
 
     texts: tuple[dict[str, Any], ...] = ()
@@ -127,6 +128,12 @@ class Instead:
     arguments: bool = False
     former: bool = False
     compared: tuple[tuple[str, str], ...] = ()
+    files: tuple[dict[str, Any], ...] = ()
+
+    def with_files(self, files: Iterable[dict[str, Any]]) -> Instead:
+        """A copy with more files; of those that it has it keeps what is in them."""
+        every = {(each["kind"], each["path"]): each for each in (*files, *self.files)}
+        return self if len(every) == len(self.files) else replace(self, files=tuple(every.values()))
 
     def beside(self, *modules: str, folders: tuple[str, ...] = ()) -> Instead:
         """A copy with more modules and folders."""
@@ -145,6 +152,7 @@ class Instead:
             "arguments": self.arguments,
             "former": self.former,
             "compared": dict(self.compared),
+            "made": list(self.files),
         }
 
 
@@ -179,6 +187,19 @@ def ended_by(run: Run, *, late: bool = False) -> Piece | None:
     if error.kind == TroubleKind.OTHER and _OFFLINE.search(error.message):
         return Piece(NETWORK, error.message.strip().splitlines()[0])
     return None
+
+
+def made_in(run: Run) -> Iterator[dict[str, Any]]:
+    """The files and folders that were made in ``run``."""
+    return (each for record in run.records for each in record.made)
+
+
+def stuck(run: Run) -> bool:
+    """Whether ``run`` stopped before its first backward in a way that a file which is not there could bring about: by
+    an error of its own, or by leaving with a bad status."""
+    kinds = {record.error.kind for record in run.records if record.error is not None}
+    known = kinds <= {TroubleKind.OTHER, TroubleKind.MISSING}
+    return known and run.outcome is Outcome.RAISED and not run.record.backwards
 
 
 def outdated(run: Run) -> bool:
@@ -359,15 +380,9 @@ def _same(one: str, other: str, command: Command) -> bool:
     return os.path.normpath(command.cwd / one) == os.path.normpath(command.cwd / other)
 
 
-def without_state(runner: Runner, command: Command, run: Run, again: Callable[[str], Run]) -> Run:
-    """Run a program ``again`` without what it loads into models, given what ended ``run``; return ``run`` where that
-    was not what it lacked, or does not help."""
-    lacking = ended_by(run)
-    if lacking is None or not runner.settings.data or not may_be_state(lacking, run):
-        return run
+def go_without_state(runner: Runner, command: Command, lacking: Piece, run: Run) -> bool:
+    """Have ``command`` run without what it loads into models, where that is ``lacking``; whether that is new."""
+    if command.text in runner.without_states or not may_be_state(lacking, run):
+        return False
     runner.without_states.add(command.text)
-    without = again(lacking.name)
-    if without.record.backwards or without.outcome is Outcome.OK:
-        return without
-    runner.without_states.discard(command.text)
-    return run
+    return True

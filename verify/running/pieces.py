@@ -1,16 +1,19 @@
-"""Runs a program with stand-ins for what it lacks to come to its first backward: texts that it reads, folders that it
+"""Runs a program with stand-ins for what it lacks to come to its first backward: files that it reads, folders that it
 writes into, modules, arguments, names that newer releases of libraries have no more, states that it loads."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 
+from codemods.source.syntax import FAILURES
 from verify.errors import OutOfTime
 from verify.measured.results import Outcome, Run
 from verify.running import missing
 from verify.running.asking import Wants, wants_of
+from verify.running.rewriting import below
 from verify.running.runner import Runner
 from verify.running.settings import Command
 
@@ -27,37 +30,98 @@ def brought_past(
     ``again`` runs the program once more, and is told how it does that. ``mended``: whether a run ends where a change
     mends it, so that no more is to be asked of the stand-ins.
     """
-    with contextlib.suppress(OutOfTime):
-        run = _with_pieces(runner, command, run, again, mended)
-        run = missing.without_state(runner, command, run, lambda lacking: again(f"without {lacking}"))
-    return run
+    known = run, runner.instead, frozenset(runner.without_states)
+    try:
+        with contextlib.suppress(OutOfTime):
+            run = _with_pieces(runner, command, run, again)
+            if _helps(runner, run, known[0], mended):
+                return run
+    finally:
+        runner.trying = None
+    # It may be more than a logger: what the program says of a made-up one is of no use to anybody.
+    runner.files_found = runner.instead.files
+    runner.instead, runner.without_states = known[1], set(known[2])
+    return known[0]
 
 
-def _with_pieces(
-    runner: Runner, command: Command, run: Run, again: Callable[[str], Run], mended: Callable[[Run], bool]
-) -> Run:
-    first, known = run, runner.instead
+def _helps(runner: Runner, run: Run, first: Run, mended: Callable[[Run], bool]) -> bool:
+    """Whether ``run`` is one to go on with."""
+    if run is first or run.outcome is Outcome.OK:
+        return True
+    if first.error is not None and run.error == first.error:
+        return False
+    # Where made-up data ends it, leaving out what reads them may bring it further.
+    spoiled = run.outcome is Outcome.RAISED and bool(runner.instead.files)
+    return bool(run.record.backwards and not spoiled) or mended(run)
+
+
+def _with_pieces(runner: Runner, command: Command, run: Run, again: Callable[[str], Run]) -> Run:
+    """Run the program with stand-ins for what ``run`` lacked, as long as it lacks something; return the last run."""
+    more_files = False
     for _ in range(_MOST_PIECES):
         if not runner.settings.data:
             break
         lacking = missing.ended_by(run) or _late(run)
+        before = runner.instead
+        if lacking is not None or missing.outdated(run):
+            _foreseen(runner, command)
+        ended = missing.stuck(run) and (lacking is None or lacking.kind is missing.FILE)
         if not runner.instead.former and missing.outdated(run):
             runner.instead = replace(runner.instead, former=True)
             how = "with names that newer releases lack"
         elif lacking is None and not runner.instead.transforms and missing.unfit(run):
             runner.instead = replace(runner.instead, transforms=True)
             how = "without transforms that fit no made-up image"
-        elif lacking is not None and _made_up(runner, command, lacking):
+        elif lacking is not None and missing.go_without_state(runner, command, lacking, run):
+            how = f"without {lacking.name}"
+        elif ended and runner.tries_files and runner.trying is None:
+            runner.trying = _lines(runner)
+            how = "with made-up files"
+        elif lacking is not None and (_made_up(runner, command, lacking) or runner.instead != before):
             how = f"with a stand-in for {lacking.name}"
+            if runner.tries_files and runner.trying is None:
+                # What else is not there comes by the way.
+                runner.trying = _lines(runner)
+        elif more_files and run.record.end == "watchdog" and not run.record.backwards:
+            how = "with more made-up files"
         else:
             break
         run = again(how)
-    same = run is not first and first.error is not None and run.error == first.error
-    if not same and (run.record.backwards or run.outcome is Outcome.OK or (run is not first and mended(run))):
-        return run
-    # It may be no text, or more than a logger: what the program says of a made-up one is of no use to anybody.
-    runner.instead = known
-    return first
+        files = runner.instead.files
+        runner.instead = runner.instead.with_files(missing.made_in(run))
+        more_files = runner.instead.files != files
+    if runner.trying is not None and runner.instead.files:
+        # Looking for what is in them took its time.
+        runner.trying = None
+        run = again("with what was found for its files")
+    return run
+
+
+def _foreseen(runner: Runner, command: Command) -> None:
+    """Have ``runner`` stand in for what the script of ``command`` is seen to lack as well: each piece would end a run
+    of its own."""
+    if command.script is None:
+        return
+    wants = wants_of(command.script, runner.root, command.cwd)
+    given = {word.partition("=")[0] for word in command.argv}
+    if any(name not in given for name in wants.required) and not runner.instead.arguments:
+        runner.instead = replace(runner.instead, arguments=True, compared=tuple(wants.compared.items()))
+    lacking = set(runner.lacks(wants.modules)) - missing.NEVER_MADE_UP
+    folders = {top: folder for top in lacking if (folder := missing.folder_of(top, runner.root)) is not None}
+    more = tuple(dict.fromkeys(each for each in folders.values() if each not in runner.instead.folders))
+    runner.instead = runner.instead.beside(*sorted(lacking - folders.keys()), folders=more)
+
+
+def _lines(runner: Runner) -> list[tuple[str, int]]:
+    """All statements of the tree: by those that it runs a program tells how far it comes."""
+    lines = []
+    for source in runner.sources():
+        path = below(source.absolute, runner.root)
+        if path is None or source.notebook is not None:
+            continue
+        with contextlib.suppress(*FAILURES):
+            lines += [(path, node.lineno) for node in ast.walk(ast.parse(source.text)) if isinstance(node, ast.stmt)]
+    return lines
 
 
 def _late(run: Run) -> missing.Piece | None:
@@ -86,18 +150,9 @@ def _made_up(runner: Runner, command: Command, lacking: missing.Piece) -> bool:
     elif lacking.kind != missing.MODULE or top in (*known.modules, *missing.NEVER_MADE_UP):
         return False
     elif (folder := missing.folder_of(top, runner.root)) is None:
-        # With all others that are seen to be lacking: each of them would end a run of its own.
-        runner.instead = known.beside(top, *_lacking_beside(runner, command))
+        runner.instead = known.beside(top)
     elif folder in known.folders:
         return False
     else:
         runner.instead = known.beside(folders=(folder,))
     return True
-
-
-def _lacking_beside(runner: Runner, command: Command) -> list[str]:
-    """Modules that the script of ``command`` imports whenever it runs, and nobody has installed."""
-    if command.script is None:
-        return []
-    wanted = wants_of(command.script, runner.root, command.cwd).modules
-    return sorted(set(runner.lacks(wanted)) - {*missing.NEVER_MADE_UP})

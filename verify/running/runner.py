@@ -98,6 +98,11 @@ class Runner:
         #: Not any more once a program was killed and what the probe held back was lost.
         self._hold = True
         self.instead = Instead()
+        #: Whether what is in files that are not there may be found by trial; the lines by which a run that does so
+        #: tells how far it comes (None: it does not); what was found, whether or not it brought the program to train.
+        self.tries_files = False
+        self.trying: Sequence[tuple[str, int]] | None = None
+        self.files_found: tuple[dict[str, Any], ...] = ()
         #: What every run leaves out; None for nothing.
         self.leaving: Leaving | None = None
         #: Functions, by path below the root and full name, of which the returned values are recorded, and variables.
@@ -230,6 +235,8 @@ class Runner:
             if isinstance(laid, str):
                 return Run(name, tuple(command.argv), Outcome.NOT_STARTED, None, 0.0, 0, (Record(),), "", notes=(laid,))
             files, more = laid, {**(more or {}), **self.leaving.configuration()}
+        if self.trying is not None:
+            also, more = [*also, *self.trying], {"try_files": True, **(more or {})}
         assert self._folder is not None, "a runner is used as a context manager"
         workspace = self._workspace
         assert workspace is not None

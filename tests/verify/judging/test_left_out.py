@@ -36,12 +36,12 @@ class Book:
 
 
 def restore(weight):
-    table = np.load("table.npy")
+    table = np.load("../table.npy")
     return table.decode("utf-8").splitlines()[0] + weight
 
 
 torch.manual_seed(0)
-x = torch.from_numpy(np.load("data.npy")).float().reshape(-1, 4)
+x = torch.from_numpy(np.load("../data.npy")).float().reshape(-1, 4)
 encoder = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.1))
 head = nn.Linear(8, 1)
 optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1, momentum=0.5)
@@ -61,11 +61,11 @@ for epoch in range(30):
     with torch.no_grad():
         again = head(encoder(x))
     penalty = head(encoder(x)).mean()
-    extra = np.load("extra.npy", total)
-    more = np.load(f"more-{epoch}.npy", history)
-    kept = np.load("kept.npy", penalty)
-    last = np.load("last.npy", book)
-    pair = np.load("pair.npy", {"one": total, "two": epoch})
+    extra = np.load("../extra.npy", total)
+    more = np.load(f"../more-{epoch}.npy", history)
+    kept = np.load("../kept.npy", penalty)
+    last = np.load("../last.npy", book)
+    pair = np.load("../pair.npy", {"one": total, "two": epoch})
     tracker.log(told, epoch)
     trainer.step(penalty * 2)
 """
@@ -89,11 +89,11 @@ WRONG = [
     ("in an object", "book.best = max(book.best, loss.item())", "book.best = min(book.best, loss.item())"),
     ("cut from a graph", "penalty = head(encoder(x)).mean()", "penalty = head(encoder(x)).mean().detach()"),
     ("gradient scaled", "penalty = head(encoder(x)).mean()", "penalty = head(encoder(x) * 1.001).mean()"),
-    ("argument of what is left out", 'np.load("kept.npy", penalty)', 'np.load("kept.npy", penalty * 2)'),
+    ("argument of what is left out", 'np.load("../kept.npy", penalty)', 'np.load("../kept.npy", penalty * 2)'),
     ("a path", 'f"more-{epoch}.npy"', 'f"more-{epoch + 1}.npy"'),
     ("keys", '{"one": total, "two": epoch}', '{"two": total, "one": epoch}'),
-    ("called twice", '    extra = np.load("extra.npy", total)\n',
-     '    np.load("extra.npy", total)\n    extra = np.load("extra.npy", total)\n'),
+    ("called twice", '    extra = np.load("../extra.npy", total)\n',
+     '    np.load("../extra.npy", total)\n    extra = np.load("../extra.npy", total)\n'),
     ("no dropout", "    hidden = encoder(x)\n", "    encoder.eval()\n    hidden = encoder(x)\n"),
     ("steps", "    optimizer.step()\n", "    if epoch % 3:\n        optimizer.step()\n"),
     ("detach in what may learn", "trainer.step(penalty * 2)", "trainer.step(penalty.detach() * 2)"),
@@ -108,7 +108,7 @@ RIGHT = [
     ("cleared before", "    hidden = encoder(x)\n", "    optimizer.zero_grad()\n    hidden = encoder(x)\n"),
     ("detached already", "total += loss.item()", "total += loss.detach().item()"),
     ("inference", "with torch.no_grad():", "with torch.inference_mode():"),
-    ("an argument by a name", 'np.load("extra.npy", total)', 'np.load("extra.npy", float(total))'),
+    ("an argument by a name", 'np.load("../extra.npy", total)', 'np.load("../extra.npy", float(total))'),
 ]
 
 
@@ -188,10 +188,10 @@ def test_nothing_is_left_out_where_data_may_not_be_made_up(folder: Path) -> None
 
 
 def test_a_change_of_what_is_left_out_is_not_reached_and_others_are_judged(folder: Path, found_once: None) -> None:
-    text = PROGRAM.replace('np.load("kept.npy"', 'np.fromfile("kept.npy"').replace(*RIGHT[0][1:])
+    text = PROGRAM.replace('np.load("../kept.npy"', 'np.fromfile("../kept.npy"').replace(*RIGHT[0][1:])
     (folder / "new.py").write_text(text)
     verdicts = {rewrite.finding.span.line: rewrite.verdict for rewrite in verified(against=True).rewrites}
-    lines = {PROGRAM[: PROGRAM.index(part)].count("\n") + 1: part for part in ("told += loss", 'np.load("kept.npy"')}
+    lines = {PROGRAM[: PROGRAM.index(part)].count("\n") + 1: part for part in ("told += loss", 'np.load("../kept.npy"')}
     assert [verdicts[line] for line in lines] == [Verdict.KEPT, Verdict.NOT_REACHED]
 
 
@@ -202,7 +202,7 @@ import torch
 from torch.utils.tensorboard import SummaryWriter
 
 writer = SummaryWriter("logs")
-x = torch.from_numpy(np.load("data.npy")).float().reshape(-1, 4)
+x = torch.from_numpy(np.load("../data.npy")).float().reshape(-1, 4)
 weight = torch.nn.Parameter(torch.ones(4))
 optimizer = torch.optim.SGD([weight], lr=0.1)
 for step in range(20):

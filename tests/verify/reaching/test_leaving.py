@@ -124,9 +124,24 @@ def test_other_calls_of_what_goes_as_a_whole_go_with_it() -> None:
     )
     trees = {"a.py": ast.parse(text)}
     one = Left("a.py", spans(text, "load('a')")[0], {}, True, "why")
-    assert [each.span for each in twins(one, trees, ())] == [spans(text, "load('b', 2)")[0]]
-    assert not list(twins(replace(one, deep=False), trees, ()))
-    assert not list(twins(one, trees, [replace(one, span=spans(text, "load('b', 2)")[0])]))
+    here = Stopped((Stop("a.py", one.span, ()),), False, True, "why")
+    assert [each.span for each in twins(one, here, trees, ())] == [spans(text, "load('b', 2)")[0]]
+    assert not list(twins(replace(one, deep=False), here, trees, ()))
+    assert not list(twins(one, here, trees, [replace(one, span=spans(text, "load('b', 2)")[0])]))
+
+
+def test_other_calls_of_what_does_nothing_go_with_it() -> None:
+    text = (
+        "def forward(self, x):\n    x = self.one(x)\n    x = relu(x)\n    x = self.two(x)\n    self.log(x)\n"
+        "    for _ in x:\n        x = self.two(x)\n    return self.linear(x)\n"
+    )
+    trees = {"a.py": ast.parse(text)}
+    one = Left("a.py", spans(text, "self.one(x)")[0], {}, False, "why")
+    absent = (("self.one", None), ("self.two", None), ("self.log", None))
+    here = Stopped((Stop("a.py", spans(text, "relu(x)")[0], absent),), False, True, "why")
+    assert [each.span for each in twins(one, here, trees, ())] == [spans(text, "self.two(x)")[0]]
+    present = Stopped((Stop("a.py", spans(text, "relu(x)")[0], absent[1:]),), False, True, "why")
+    assert not list(twins(one, present, trees, ()))
 
 
 def test_what_is_asked_of_something_absent() -> None:

@@ -13,7 +13,7 @@ import pytest
 from codemods.cli._choices import settle_choices
 from codemods.terms.findings import Promise
 from tests.commands import codemod
-from tests.verify.judging.test_verdicts import changed, verdicts
+from tests.verify.judging.test_verdicts import changed, rewritten, verdicts
 from tests.verify.zygote import ForkedPlace, warm
 from verify.running import rewriting
 from verify.running.settings import Settings, script_command
@@ -116,7 +116,7 @@ def test_what_is_made_up_stays_where_the_next_error_is_one_that_a_rule_mends(fol
 
 @pytest.mark.usefixtures("warm")
 def test_what_is_made_up_goes_where_the_next_error_is_another(folder: Path) -> None:
-    report = verified(folder, OLD.format(line="open(name).read()"), *NO_WAY)
+    report = verified(folder, OLD.format(line="open('../' + name).read()"), *NO_WAY)
     assert {rewrite["verdict"] for rewrite in report["rewrites"]} == {"not reached"}
     assert "give the arguments" in str(report["advice"])
 
@@ -130,8 +130,8 @@ def test_a_folder_that_is_written_to_is_made(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("warm")
-@pytest.mark.parametrize("path", ["data/x.bin", "../elsewhere/run.log"])
-def test_a_folder_does_not_stand_for_data_or_lie_outside(folder: Path, path: str) -> None:
+@pytest.mark.parametrize("path", ["../elsewhere/x.bin", "../elsewhere/run.log"])
+def test_nothing_is_made_outside(folder: Path, path: str) -> None:
     mode = "rb" if path.endswith("bin") else "w"
     report = verified(folder, MODEL + f"file = open({path!r}, {mode!r})\n" + LOOP, *NO_WAY)
     assert [rewrite["verdict"] for rewrite in report["rewrites"]] == ["not reached"]
@@ -183,18 +183,18 @@ print(f"from {start}, best {best:.2f}", 0.5 > best, range(start), int(best))
 @pytest.mark.parametrize(
     "use",
     [
-        "data = [x for x in torch.load('data.pt')]",
-        "data = torch.load('data.pt').items()",
-        "data = torch.utils.data.TensorDataset(*torch.load('data.pt'))",
-        "model = torch.load('data.pt'); model.eval()",
-        "data = torch.tensor(torch.load('data.pt')['x'])",
-        "model(torch.load('data.pt')[0])",
+        "data = [x for x in torch.load('../data.pt')]",
+        "data = torch.load('../data.pt').items()",
+        "data = torch.utils.data.TensorDataset(*torch.load('../data.pt'))",
+        "model = torch.load('../data.pt'); model.eval()",
+        "data = torch.tensor(torch.load('../data.pt')['x'])",
+        "model(torch.load('../data.pt')[0])",
     ],
 )
 def test_data_that_is_not_there_is_no_state(folder: Path, use: str) -> None:
     report = verified(folder, MODEL + use + LOOP, *NO_WAY)
     assert "FileNotFoundError" in report["reason"]
-    assert report["advice"][0].startswith("data.pt is not there: ")
+    assert report["advice"][0].startswith("../data.pt is not there: ")
 
 
 @pytest.mark.usefixtures("warm")
@@ -359,3 +359,42 @@ def test_files_are_analysed_once_where_a_rewrite_mends_what_ends_a_run(
     verdicts = {each["findings"][0]["rule"]: each["verdict"] for each in report["rewrites"]}
     assert verdicts["legacy-variable"] in ("kept", "partly reached")
     assert len(plain) == 1
+
+
+FILED = """
+import os
+import torch
+model = torch.nn.Linear(2, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+assert os.path.exists("data"), "no data"
+rows = [line.split(",") for line in open(os.path.join("data", "rows.csv"))]
+total = 0
+for row in rows * 4:
+    loss = torch.nn.functional.cross_entropy(model(torch.ones(1, 2)), torch.tensor([int(row[1])]))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += loss
+print(total)
+"""
+
+
+@pytest.mark.usefixtures("warm")
+def test_files_are_made_by_trial_and_told(folder: Path) -> None:
+    (rewrite,) = rewritten(folder, FILED).rewrites
+    assert rewrite.verdict.value == "kept"
+    assert any("data/rows.csv: text" in each for each in rewrite.made)
+
+
+@pytest.mark.usefixtures("warm")
+def test_a_wrong_change_does_not_pass_for_files_that_were_made(folder: Path) -> None:
+    wrong = changed(folder, FILED, FILED.replace("int(row[1])", "int(row[0]) // 2"))
+    assert set(verdicts(wrong).values()) == {"broken"}
+    right = changed(folder, FILED, FILED.replace("torch.ones(1, 2)", "torch.ones((1, 2))"))
+    assert set(verdicts(right).values()) == {"kept"}
+
+
+@pytest.mark.usefixtures("warm")
+def test_files_are_not_made_where_the_program_does_not_come_to_train(folder: Path) -> None:
+    report = rewritten(folder, FILED.replace("total = 0", "raise KeyError(rows[0][0])\ntotal = 0"))
+    assert not any(record.made for entry in report.entries for record in entry.original.records)

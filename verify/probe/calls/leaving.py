@@ -26,6 +26,8 @@ from .recipes import Is
 LEFT = "__codemod_left__"
 #: How long a copy goes on, in seconds of the processor, and all of one place together, in seconds.
 _SECONDS, _WALL = 5.0, 25.0
+#: And where only a file is missing, which takes less to read than a program to train.
+_FILE, _ASKED = 2.5, 1.0
 #: And after it has trained, or come to a line that is wanted.
 _MORE = 1.0
 _MOST, _SKELETONS = 150, 8
@@ -33,9 +35,15 @@ _MOST, _SKELETONS = 150, 8
 _FEW = 12
 #: Where so many options, one of each kind, make no difference, the others are not tried.
 _ALIKE = 16
+#: And where what is in a file is looked for: lines have more forms.
+_ALIKE_LINES = 48
 #: So many steps, or backwards where nothing steps, show that a program trains.
 _STEPS, _BACKWARDS = 2, 4
 _MODULES = 4
+
+
+def _nothing() -> None:
+    """Nothing is to be removed."""
 
 
 class _Copy(Exception):
@@ -46,13 +54,15 @@ class _Copy(Exception):
 
 
 class _Score(NamedTuple):
-    """How far a copy came: lines that are wanted, whether it trains, other lines; and whether it stopped for want of
-    something else, of which no value here is to blame."""
+    """How far a copy came: lines that are wanted, whether it trains, other lines; whether it stopped for want of
+    something else, of which no value here is to blame; and whether it came to its end without an error, or even went
+    on until its time was over."""
 
     wanted: int = 0
     trains: int = 0
     lines: int = -1
     wants: bool = False
+    goes_on: int = 0
 
 
 class Leaving:
@@ -91,6 +101,8 @@ class Leaving:
         self._tries = 0
         self._loaded = loaded
         self._path = path
+        self._clean: Callable[[], None] = _nothing
+        self._seconds = _SECONDS
 
     def install(self) -> None:
         """Make the function known to every module."""
@@ -123,6 +135,32 @@ class Leaving:
 
         return call
 
+    def chosen(self, place: dict[str, Any], clean: Callable[[], None]) -> Any:
+        """What the file at ``place`` (see :mod:`.files`) is made of; None where nobody can try it. ``clean`` removes
+        what copies of this process have made."""
+        from . import contents
+
+        one = {"place": place["path"], "form": place["form"], "recipe": None, "skeletons": contents.skeletons}
+        if not self._copy and os.getpid() != self._pid:
+            return None
+        if self._copy:
+            # As a rule something fits; whether something is there decides about more than that.
+            if place["kind"] == "exists":
+                return None
+            found = list(itertools.islice(contents.skeletons(place["form"]), 2))[-1]
+            return _chosen({0: found}, self._begun(one, found))[0]
+        number = len(self._left)
+        self._left.append(one)
+        self._clean, self._seconds = clean, _ASKED if place["kind"] == "exists" else _FILE
+        try:
+            self._searched(number, one)
+        except _Copy as copy:
+            for each, recipe in copy.recipes.items():
+                self._left[each]["recipe"] = recipe
+        finally:
+            self._clean, self._seconds = _nothing, _SECONDS
+        return one["recipe"]
+
     @staticmethod
     def _event(one: dict[str, Any]) -> dict[str, Any]:
         event = {"event": "left", "place": one["place"], "span": one["span"], "why": one["why"]}
@@ -138,8 +176,10 @@ class Leaving:
     def _searched(self, number: int, one: dict[str, Any]) -> None:
         """Choose the recipe with which the program comes furthest."""
         until, best = time.monotonic() + _WALL, _Score()
-        one.update(recipe={"is": Is.HOLLOW}, skeleton=None, picks=[])
-        for skeleton in itertools.islice(values.skeletons(one["form"], self._modules()), _SKELETONS):
+        hollow: Any = None if "skeletons" in one else {"is": Is.HOLLOW}
+        one.update(recipe=hollow, skeleton=None, picks=[])
+        every = one["skeletons"](one["form"]) if "skeletons" in one else values.skeletons(one["form"], self._modules())
+        for skeleton in itertools.islice(every, _SKELETONS):
             ways = {number: skeleton}
             picks, score = self._climbed(ways, self._begun(one, skeleton), until)
             if score > best:
@@ -180,7 +220,9 @@ class Leaving:
         while True:
             blamed = [place for place, leaf in enumerate(found) if leaf.get("name") in self._names]
             rest = [place for place in range(len(found)) if place not in blamed and not found[place].get("name")]
-            for place in blamed or rest or range(len(found)):
+            # Of a file nothing else is to blame.
+            others = range(0 if self._seconds != _SECONDS else len(found))
+            for place in blamed or rest or others:
                 better = self._changed(ways, picks, place, found[place]["options"], score, until)
                 if better is not None:
                     picks, score = better
@@ -193,9 +235,10 @@ class Leaving:
     ) -> tuple[list[int], _Score] | None:
         """The first other option at ``place`` with which a copy comes further than ``score``, and how far."""
         same, names = True, self._names
+        most = _ALIKE if self._seconds == _SECONDS else _ALIKE_LINES
         for other in range(len(options)):
             done = self._enough(score) or self._tries > (_FEW if score.trains >= _STEPS else _MOST)
-            if done or time.monotonic() > until or (same and other > _ALIKE):
+            if done or time.monotonic() > until or (same and other > most):
                 break
             if other != picks[place]:
                 self._tries += 1
@@ -208,6 +251,9 @@ class Leaving:
         return None
 
     def _enough(self, score: _Score) -> bool:
+        if score.goes_on > 1 and self._seconds != _SECONDS:
+            # Nothing in it is to blame so far.
+            return True
         return score.wants or (score.trains >= _STEPS and score.wanted >= len(self._near))
 
     def _tried(self, ways: dict[int, Any], picks: list[int], until: float) -> _Score:
@@ -222,18 +268,21 @@ class Leaving:
             for number, mine in _apart(ways, picks):
                 self._left[number].update(skeleton=ways[number], picks=mine)
             raise _Copy(_chosen(ways, picks))
-        told = trials.heard(pid, pipe, time.monotonic() + min(left, 4 * _SECONDS))
-        marks, _, names = told.partition(b"\n")
+        told = trials.heard(pid, pipe, time.monotonic() + min(left, 4 * self._seconds))
+        self._clean()
+        marks, ended, names = told.partition(b"\n")
         self._names = set(names.decode().split())
         trains = max(min(marks.count(b"S"), _STEPS), min(marks.count(b"B"), _BACKWARDS) * _STEPS // _BACKWARDS)
         # What does nothing is only put off by the next that does nothing.
-        wants = b"M" in marks and Is.HOLLOW.value not in repr(_chosen(ways, picks))
-        return _Score(marks.count(b"W"), trains, marks.count(b"L"), wants)
+        given = repr(_chosen(ways, picks))
+        wants = b"M" in marks and Is.HOLLOW.value not in given and "absent" not in given
+        goes_on = 0 if ended else 1 if b"X" in marks else 2
+        return _Score(marks.count(b"W"), trains, marks.count(b"L"), wants, goes_on)
 
     def _go_on(self, writing: int) -> None:
         """Make this copy of the process one that only tells how far it comes."""
         trials.unheard()
-        steps, wanted = [0], set(self._near)
+        steps, wanted, file = [0], set(self._near), self._seconds != _SECONDS
 
         def tell(event: dict[str, Any]) -> None:
             kind, mark = event.get("event"), b""
@@ -255,13 +304,26 @@ class Leaving:
 
         def failed(kind: type[BaseException], error: BaseException, at: Any) -> None:
             names = " ".join(sorted(stops.names(at, self._path)))
-            os.write(writing, b"M" * _wants(error) + b"\n" + names.encode())
+            os.write(writing, b"M" * _wants(error, file) + b"\n" + names.encode())
+            os._exit(0)
+
+        def left() -> None:
+            os.write(writing, b"X")
+            os._exit(0)
+
+        def exited(*_: Any) -> None:
+            # As a rule a program says so that it lacks something.
+            os.write(writing, b"\n")
             os._exit(0)
 
         self._quiet(tell)
         self._copy, sys.excepthook = True, failed
-        atexit.register(os._exit, 0)
-        trials.limit(_SECONDS)
+        for owner in (sys, builtins):
+            for name in ("exit", "quit"):
+                if hasattr(owner, name):
+                    setattr(owner, name, exited)
+        atexit.register(left)
+        trials.limit(self._seconds)
 
 
 def _apart(ways: dict[int, Any], picks: list[int]) -> Iterator[tuple[int, list[int]]]:
@@ -302,6 +364,9 @@ def modules_alive() -> list[Any]:
     return [each for each in found if id(each) not in inner][:_MODULES]
 
 
-def _wants(error: BaseException) -> bool:
-    """Whether ``error`` tells of something that is missing, or that does nothing."""
+def _wants(error: BaseException, file: bool) -> bool:
+    """Whether ``error`` tells of something that is missing, or that does nothing; of a ``file`` that is there only of
+    another that is not."""
+    if file:
+        return isinstance(error, (FileNotFoundError, ModuleNotFoundError))
     return stops.missing(error) or "Nothing" in str(error) or "unpack (expected" in str(error)

@@ -49,6 +49,8 @@ class Is(str, enum.Enum):
     FLOAT = "float"
     TEXT = "text"
     TEXTS = "texts"
+    FILE = "file"
+    """A file or a folder: see :mod:`.contents`."""
 
 
 def calls(hints: dict[str, Any], owner: Any) -> Iterator[dict[str, Any]]:

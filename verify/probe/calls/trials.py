@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import signal
+import stat
 import time
 
 
@@ -13,7 +15,28 @@ def forked() -> tuple[int, int]:
     reading, writing = os.pipe()
     pid = os.fork()
     os.close(writing if pid else reading)
-    return (pid, reading) if pid else (0, writing)
+    if pid:
+        return pid, reading
+    _read_apart()
+    return 0, writing
+
+
+def _read_apart() -> None:
+    """In a copy: what it reads of files that are open is not to be gone for the process that goes on."""
+    try:
+        numbers = [int(name) for name in os.listdir("/proc/self/fd")]
+    except OSError:
+        return
+    for number in numbers:
+        try:
+            if not stat.S_ISREG(os.fstat(number).st_mode) or fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE:
+                continue
+            own = os.open(f"/proc/self/fd/{number}", os.O_RDONLY | os.O_CLOEXEC)
+            os.lseek(own, os.lseek(number, 0, os.SEEK_CUR), os.SEEK_SET)
+            os.dup2(own, number, inheritable=os.get_inheritable(number))
+            os.close(own)
+        except OSError:
+            continue
 
 
 def heard(pid: int, reading: int, until: float) -> bytes:

@@ -169,7 +169,7 @@ def leaves(skeleton: Any) -> list[dict[str, Any]]:
     """The leaves in order: the ``options`` of each, and the ``name`` that it is bound to, None where none is known."""
     if "options" in skeleton:
         return [skeleton]
-    inside = skeleton["parts"] if skeleton["is"] == Is.PARTS else [skeleton["item"]]
+    inside = skeleton["parts"] if skeleton["is"] in (Is.PARTS, Is.FILE) else [skeleton["item"]]
     return [leaf for part in inside for leaf in leaves(part)]
 
 
@@ -177,8 +177,8 @@ def chosen(skeleton: Any, picks: Iterator[Any]) -> Any:
     """``skeleton`` with each leaf replaced by the next of ``picks``."""
     if "options" in skeleton:
         return next(picks)
-    if skeleton["is"] == Is.PARTS:
-        return {"is": Is.PARTS, "parts": [chosen(part, picks) for part in skeleton["parts"]]}
+    if skeleton["is"] in (Is.PARTS, Is.FILE):
+        return {**skeleton, "parts": [chosen(part, picks) for part in skeleton["parts"]]}
     return {**skeleton, "item": chosen(skeleton["item"], picks)}
 
 

@@ -92,6 +92,21 @@ def _smaller(most: int, tree: Tree, write: Write) -> None:
     DataLoader.__init__ = smaller  # type: ignore[method-assign]
 
 
+def in_this_process() -> None:
+    """Have loaders work without workers."""
+    from torch.utils.data import DataLoader
+
+    original = DataLoader.__init__
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **named: Any) -> None:  # noqa: N807
+        original(self, *args, **named)
+        # Set around the class's own check: what only workers have (a time, how far ahead) does not matter any more.
+        self.__dict__.update(num_workers=0, timeout=0, persistent_workers=False, pin_memory=False)
+
+    DataLoader.__init__ = __init__  # type: ignore[method-assign]
+
+
 def _length(iterator: Any, dataloader: Any) -> int | None:
     """The number of batches of an epoch, None where it is not known (IterableDataset, samplers without a length)."""
     if iterator._dataset_kind != dataloader._DatasetKind.Map:

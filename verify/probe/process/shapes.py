@@ -16,6 +16,7 @@ from ..guarding.guard import Write
 from ..lines.sites import Tree, key
 from ..values import tensors
 from .identity import version
+from .loaders import in_this_process
 
 #: Storages keep their Python object from this torch on, and only so is it seen when one is gone.
 OLDEST = (2, 1)
@@ -44,7 +45,7 @@ class Shapes:
         kind.__format__ = _formatted
         kind.numpy = kind.__array__ = functools.partialmethod(_array, self._invent)
         kind.tolist = functools.partialmethod(_list, self._invent)
-        _load_in_this_process()
+        in_this_process()
         tensors.own_modes += 1
         _mode(self).__enter__()
 
@@ -104,21 +105,6 @@ def _mode(shapes: Shapes) -> Any:
 
     # Arrays that become tensors have memory.
     return Mode(allow_non_fake_inputs=True)
-
-
-def _load_in_this_process() -> None:
-    """Tensors without memory cannot be handed from worker to worker."""
-    from torch.utils.data import DataLoader
-
-    original = DataLoader.__init__
-
-    @functools.wraps(original)
-    def __init__(self: Any, *args: Any, **named: Any) -> None:  # noqa: N807
-        original(self, *args, **named)
-        # Set around the class's own check: what only workers have (a time, how far ahead) does not matter any more.
-        self.__dict__.update(num_workers=0, timeout=0, persistent_workers=False, pin_memory=False)
-
-    DataLoader.__init__ = __init__  # type: ignore[method-assign]
 
 
 def _array(self: Any, invent: Any, *args: Any, **named: Any) -> Any:
