@@ -233,12 +233,19 @@ def place_of(piece: Piece, command: Command, root: Path) -> str | None:
 
 
 def folder_of(module: str, root: Path) -> str | None:
-    """The folder below ``root`` that contains ``module``, as if to be installed; None if there is none."""
+    """The folder below ``root`` that contains ``module``: as if to be installed, else the only one that does, as where
+    a script is started from another folder than its own; None if there is none."""
     for folder in (".", "src"):
         place = root / folder / module
         if place.with_suffix(".py").is_file() or (place.is_dir() and any(place.glob("*.py"))):
             return folder
-    return None
+    found = []
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        package = os.path.join(folder, module, "__init__.py")
+        if f"{module}.py" in files or (module in folders and os.path.isfile(package)):
+            found.append(os.path.relpath(folder, root))
+    return found[0] if len(found) == 1 else None
 
 
 def may_be_state(piece: Piece, run: Run) -> bool:

@@ -216,3 +216,22 @@ def test_transforms_that_fit_no_made_up_image(place: str, made: str, told: bool)
     assert missing.unfit(replace(run, records=(record,))) is told
     trained = replace(record, backwards=builders.record([1.0]).backwards)
     assert not missing.unfit(replace(run, records=(trained,)))
+
+
+@pytest.mark.parametrize(
+    ("files", "folder"),
+    [
+        (["tools.py"], "."),
+        (["src/tools/__init__.py"], "src"),
+        (["net/data/tools.py", "net/train.py"], "net/data"),
+        (["net/tools/__init__.py"], "net"),
+        # which of them is meant nobody knows
+        (["net/tools.py", "old/tools.py"], None),
+        (["net/tools/readme.txt", ".git/tools.py"], None),
+    ],
+)
+def test_the_folder_of_a_module_in_the_tree(tmp_path: Path, files: list[str], folder: str | None) -> None:
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    assert missing.folder_of("tools", tmp_path) == folder
