@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -68,7 +69,8 @@ class HandRewriter:
                 found = discover([other]).files
             except MissingPath as error:
                 raise VerifyError(str(error)) from None
-            top = other.absolute()
+            # As the files come: without the `..` of a folder beside this one.
+            top = Path(os.path.abspath(other))
             pairs = [(root / path.relative_to(top), path) for path in found if path.is_relative_to(top)]
         for mine, theirs in pairs:
             self._compare(mine, theirs, root, promise)

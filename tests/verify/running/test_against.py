@@ -60,6 +60,12 @@ def test_lines_to_watch(tree: Path) -> None:
     assert hand.relative("train.py") == "train.py"
 
 
+def test_a_folder_beside_this_one(tree: Path) -> None:
+    (tree.parent / "other").mkdir()
+    (tree.parent / "other" / "train.py").write_text(NEW)
+    assert rewriter(tree, Path("../other")).all().files == {"train.py": NEW.encode()}
+
+
 def test_a_folder_laid_out_like_the_tree(tree: Path) -> None:
     other = tree.parent / "other"
     (other / "pkg").mkdir(parents=True)
