@@ -106,7 +106,8 @@ def maybe_frozen(walk: Walk) -> bool:
 
 def library_model(node: Node) -> bool:
     """Whether a library's module made it, one that keeps no graph and takes no gradients."""
-    return node.kind is NodeKind.MODULE and any(p.leaf and p.label.startswith(KEEPING_NOTHING) for p in node.parents)
+    parts = (p.leaf and p.label.startswith(KEEPING_NOTHING) for p in node.parents)
+    return node.kind is NodeKind.MODULE and (node.public or any(parts))
 
 
 def surely_attached(node: Node) -> bool:

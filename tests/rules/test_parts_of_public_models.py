@@ -175,3 +175,52 @@ def test_a_public_model_keeps_no_graph(tmp_path: Path, made: str, kept: bool) ->
     code = FLAGGED.format(module=made.partition(".")[0], made=made)
     findings = found(tmp_path, "surplus-retain-graph", HEAD, code)
     assert [f.promise for f in findings] == [Promise.ADVICE if kept else Promise.EXACT]
+
+
+COMPARED = """
+look = {look}
+net = torch.nn.Conv2d(3, 3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+{frozen}
+for x in batches:
+    loss = (look(net(x)) - look(x).detach()).pow(2).mean()
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+    {after}
+    opt.step()
+"""
+EACH = "for p in look.parameters(): p.requires_grad = False"
+LOOKS = (
+    "torchvision.models.vgg16(pretrained=True)",
+    "torchvision.models.vgg16().features",
+    "torch.nn.Sequential(*torchvision.models.vgg16().features[:5])",
+    "torch.nn.Sequential(*list(torchvision.models.vgg16().features)[:5])",
+)
+
+
+@pytest.mark.parametrize("frozen", [EACH, "look.requires_grad_(False)", "look.eval().requires_grad_(False)"])
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_frozen_public_model_keeps_no_graph_either(tmp_path: Path, look: str, frozen: str) -> None:
+    findings = found(tmp_path, "surplus-retain-graph", HEAD, COMPARED.format(look=look, frozen=frozen, after="pass"))
+    assert [f.promise for f in findings] == [Promise.EXACT]
+
+
+@pytest.mark.parametrize(
+    ("look", "frozen", "after"),
+    [
+        # nobody knows what it keeps
+        ("mylib.make()", EACH, "pass"),
+        ("mylib.wrapped(torchvision.models.vgg16())", EACH, "pass"),
+        ("torch.nn.Sequential(*mylib.make().features[:5])", EACH, "pass"),
+        ("torch.load(input(), weights_only=False)", EACH, "pass"),
+        # a hook keeps it
+        (LOOKS[0], EACH + "\nkept = []\nlook.register_forward_hook(lambda m, i, o: kept.append(o))", "pass"),
+        # it is walked again
+        (LOOKS[0], EACH, "loss.backward()"),
+        (LOOKS[2], EACH, "(loss * 2).backward()"),
+        (LOOKS[1], EACH, "torch.autograd.grad(loss, list(net.parameters()))"),
+    ],
+)
+def test_a_frozen_model_that_may_keep_a_graph_is_left(tmp_path: Path, look: str, frozen: str, after: str) -> None:
+    findings = found(tmp_path, "surplus-retain-graph", HEAD, COMPARED.format(look=look, frozen=frozen, after=after))
+    assert Promise.EXACT not in [f.promise for f in findings]

@@ -251,7 +251,8 @@ class Node:
     ``parents`` are the nodes it was computed from. ``saves`` tells whether the operation keeps tensors for its
     backward: only such a node can raise when it is walked a second time. ``certain`` is proof that a real run has this
     node: a parameter takes part, or ``backward`` was called on it. ``scalar`` is proof that it has one element,
-    ``dimensionless`` that it has no dimension, as a reduced loss.
+    ``dimensionless`` that it has no dimension, as a reduced loss. ``public`` tells of a module's forward that it is a
+    library's, known by its public name, and keeps no graph, frozen or not.
     """
 
     birth: int
@@ -263,6 +264,7 @@ class Node:
     scalar: bool = field(default=False, kw_only=True)
     dimensionless: bool = field(default=False, kw_only=True)
     label: str = field(default="", kw_only=True)
+    public: bool = field(default=False, kw_only=True)
     walks: list[Walk] = field(default_factory=list, init=False)
     uses: list[Use] = field(default_factory=list, init=False)
     stores: list[tuple[Carrier, Place]] = field(default_factory=list, init=False)

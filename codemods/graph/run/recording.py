@@ -109,6 +109,7 @@ class Recording(Holding):
             certain=step.certain,
             scalar=step.like.scalar,
             dimensionless=step.like.dimensionless,
+            public=step.like.public,
             label=step.like.label,
         )
         made.uses += [use._replace(place=again(use.place)) for use in step.uses]

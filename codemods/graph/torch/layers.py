@@ -310,8 +310,11 @@ class Layers(Tensors):
         mask = args.get(PADDING_MASKS.get(name, -1), "src_key_padding_mask")
         if name in PADDING_MASKS and (args.more or (mask is not None and not run.is_none(mask))):
             run.mark(Marked.PADDED, at, inputs)
+        known = module.leaf is not None and module.leaf.label.startswith(KEEPING_NOTHING)
         if made is not None:
             made.shadow = shadow
+            # what unseen code made of one may keep a graph
+            made.public = known and module.within is None
             run.drawn(args.all(), made)
             if name in RECURRENT and args.positional and isinstance(args.positional[0], Tensor):
                 run.trace.unpacked.add(made)
@@ -335,7 +338,6 @@ class Layers(Tensors):
             output = run.unknown("output", made)
             output.shadow = shadow
             # of data, and with nothing recorded, a model that keeps no graph makes data
-            known = module.leaf is not None and module.leaf.label.startswith(KEEPING_NOTHING)
             output.data = known and not inputs and made is None and not any(isinstance(o, Unseen) for o in shadow)
             return output
         tensor = Tensor(made, scalar, shadow=shadow)
