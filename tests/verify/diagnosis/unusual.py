@@ -194,3 +194,33 @@ script(
         optimizer.step()
     """,
 )
+
+script(
+    "what is computed of a tensor that stays behind",
+    """
+    class Bias(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.bias = nn.Linear(4, 4), torch.linspace(0, 1, 4)  # cause
+        def forward(self, x):
+            return self.body(x) - 9 * self.bias.square()  # consumer site
+    net = Bias().cuda()
+    for step in range(3):
+        net(torch.randn(3, 4).cuda()).square().mean().backward()
+    """,
+    "device-mismatch",
+    "self.bias",
+)
+script(
+    "a tensor without values in a sum",
+    """
+    bias = torch.ones(4, device="meta")  # cause
+    net = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for step in range(3):
+        loss = (net(torch.randn(3, 4)) + 2 * bias).square().mean()  # consumer site
+        loss.backward()
+    """,
+    "device-mismatch",
+    "bias",
+)

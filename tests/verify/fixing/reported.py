@@ -214,3 +214,27 @@ fault(
     "outputs[*]['metrics']['relative']",
     ("outputs.append(output)", "outputs.append({'metrics': {k: v.detach() for k, v in output['metrics'].items()}})"),
 )
+fault(
+    "a mask without values",
+    """
+    class Causal(nn.Module):
+        def __init__(self, size):
+            super().__init__()
+            with torch.device("meta"):
+                self.bias = torch.ones(size, size).triu(1)  # cause
+            self.mix = nn.Linear(size, size)
+        def forward(self, x):
+            return self.mix(x) - 9.0 * self.bias  # consumer site
+    net = Causal(5)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    for step in range(6):
+        loss = net(torch.randn(5, 5)).sigmoid().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        print(loss.item())
+    """,
+    "device-mismatch",
+    "self.bias",
+    ('with torch.device("meta"):', 'with torch.device("cpu"):'),
+)

@@ -29,6 +29,8 @@ _TOGETHER = frozenset(
 )
 _MESSAGES = ("Expected all tensors to be on the same device", "is not on the expected device")
 _MOST_KEPT = 100_000
+#: How many operations are followed back from a tensor without a name.
+_DEEPEST = 16
 
 
 class Places(TorchDispatchMode):
@@ -39,8 +41,8 @@ class Places(TorchDispatchMode):
         self._tree = tree
         self._write = write
         self._told = False
-        #: By storage: the line that made it, and what keeps its address its own.
-        self._born: dict[int, tuple[Any, Any]] = {}
+        #: By storage: the line that made it, what keeps its address its own, and that of the tensor it is made of.
+        self._born: dict[int, tuple[Any, Any, int | None]] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         from sys import _getframe
@@ -66,6 +68,7 @@ class Places(TorchDispatchMode):
 
         labels = known.current
         old = set(map(storage, inputs))
+        source = next((storage(tensor) for tensor in inputs if tensor.dim()), None)
         for tensor in _tensors([result]):
             key = storage(tensor)
             if key is None or key in old:
@@ -74,7 +77,8 @@ class Places(TorchDispatchMode):
                 # What is computed of a tensor is where that is.
                 labels.put(tensor, "cuda" if "cuda" in places else "cpu")
             if len(self._born) < _MOST_KEPT:
-                self._born[key] = (self._tree.site(frame), StorageWeakRef(tensor.untyped_storage()))
+                kept = StorageWeakRef(tensor.untyped_storage())
+                self._born[key] = (self._tree.site(frame), kept, source if len(places) == 1 else None)
 
     def _place(self, tensor: Any) -> str:
         import torch
@@ -93,17 +97,36 @@ class Places(TorchDispatchMode):
         for argument, value in given:
             for tensor in _tensors([value]):
                 if tensor.dim():
+                    born, named = self._named(tensor, frames)
                     operands.append(
                         {
                             "argument": argument,
                             "device": self._place(tensor),
-                            "born": self._born.get(storage(tensor) or 0, (None, None))[0],
-                            "names": names.sharing(tensor, self._tree, frames),
+                            "born": born,
+                            "names": named,
                             "near": self._near(self._place(tensor), frames),
                         }
                     )
         operation = func._schema.name.rpartition("::")[2]
         self._write({"what": "mixed", "site": self._tree.site(frame), "operation": operation, "operands": operands})
+
+    def _named(self, tensor: Any, frames: list[FrameType]) -> tuple[Any, list[dict[str, str]]]:
+        """Where ``tensor`` was made, and what it is called; of one without a name the same of what it is made of."""
+        key, place = storage(tensor), self._place(tensor)
+        first = self._born.get(key or 0, (None, None, None))[0]
+
+        def wanted(value: Any) -> bool:
+            # What was moved is made of a tensor that is somewhere else.
+            return storage(value) == key and self._place(value) == place
+
+        for _ in range(_DEEPEST):
+            born, kept, source = self._born.get(key or 0, (None, None, None))
+            if key is None or (kept is not None and kept.expired()):
+                break
+            if named := names.names(wanted, self._tree, frames):
+                return born, named
+            key = source
+        return first, []
 
     def _near(self, place: str, frames: list[FrameType]) -> list[dict[str, str]]:
         """What else is at ``place`` and has a name where it happens."""
