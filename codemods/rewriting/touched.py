@@ -51,12 +51,14 @@ class Touched:
 
     A line is a path and a number from 1. A decorator's own line runs when the function is defined, whoever calls it
     afterwards; what counts there is the function's body. ``whole``: all of ``changed`` was written anew, also where a
-    line looks as before, because it is a hunk that somebody made by hand.
+    line looks as before, because it is a hunk that somebody made by hand. ``meant``: and yet what it means is known,
+    because it has one of the forms of ``codemod fix``.
     """
 
     changed: frozenset[Line]
     beside: frozenset[Line]
     whole: bool = False
+    meant: bool = False
 
     def before(self) -> frozenset[Line]:
         """The lines to watch in the original."""

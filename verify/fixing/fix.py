@@ -380,6 +380,7 @@ class Fixer:
                 together=True,
                 rule=rule,
                 known=known,
+                meant=True,
             )
 
     def _proved(self, files: Files, candidate: Candidate) -> tuple[tuple[str, ...], str]:

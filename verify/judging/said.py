@@ -48,9 +48,10 @@ def verdict_of(
 def _missed(group: Mended, before: Tried | None, tried: Tried, compared: int | None) -> str:
     """Say which statements that ``group`` changes did not run during the comparison.
 
-    A rule has proved what its rewrite means: behind the end of the original it is enough that it ran.
+    Of a rule's rewrite, and of one that has a known form, it is known what it means: behind the end of the original it
+    is enough that it ran.
     """
-    if not group.touched.whole:
+    if not group.touched.whole or group.touched.meant:
         compared = None
     steps = min((steps_of(each.run) for each in (before, tried) if each is not None), default=0)
     # What runs after the last step belongs to it, unless the program went on to steps without a counterpart.

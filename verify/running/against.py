@@ -39,8 +39,8 @@ class HandRewriter:
     ``other`` is a folder laid out like the tree (files that it lacks stay as they are), or one file that replaces
     ``script``. With ``together`` all hunks are one rewrite, made or left out as a whole. ``rule`` is its name: a name
     other than :data:`RULE` marks a change made by rule, whose losses may differ from those of stale graphs. ``known``
-    are files that are taken to be in the tree, by path below the root. Raises :class:`VerifyError` where there is
-    nothing to compare.
+    are files that are taken to be in the tree, by path below the root; ``meant``: it is known what the change means.
+    Raises :class:`VerifyError` where there is nothing to compare.
     """
 
     def __init__(
@@ -53,8 +53,10 @@ class HandRewriter:
         together: bool = False,
         rule: str = RULE,
         known: Mapping[str, SourceFile] = MappingProxyType({}),
+        meant: bool = False,
     ) -> None:
         self._known = known
+        self._meant = meant
         self._rule = rule
         self._sources: dict[str, SourceFile] = {}
         self._below: dict[str, str] = {}
@@ -85,6 +87,7 @@ class HandRewriter:
             frozenset().union(*(group.touched.changed for group in groups)),
             frozenset().union(*(group.touched.beside for group in groups)),
             whole=True,
+            meant=self._meant,
         )
         one = Mended(groups[0].findings, touched)
         self._hunks = {path: [hunk._replace(group=one) for hunk in hunks] for path, hunks in self._hunks.items()}

@@ -33,6 +33,14 @@ _MOST_KEPT = 100_000
 _DEEPEST = 16
 
 
+class _Made(typing.NamedTuple):
+    """A tensor's memory: its address, the line that made it, and a weak reference that keeps the address its own."""
+
+    key: int
+    site: Any
+    kept: Any
+
+
 class Places(TorchDispatchMode):
     """Writes a ``mixed`` event for the first operation that mixes devices."""
 
@@ -41,8 +49,8 @@ class Places(TorchDispatchMode):
         self._tree = tree
         self._write = write
         self._told = False
-        #: By storage: the line that made it, what keeps its address its own, and that of the tensor it is made of.
-        self._born: dict[int, tuple[Any, Any, int | None]] = {}
+        #: By storage: itself, and what it is made of, nearest first.
+        self._born: dict[int, tuple[_Made, ...]] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         from sys import _getframe
@@ -68,7 +76,8 @@ class Places(TorchDispatchMode):
 
         labels = known.current
         old = set(map(storage, inputs))
-        source = next((storage(tensor) for tensor in inputs if tensor.dim()), None)
+        source = next((tensor for tensor in inputs if tensor.dim()), None) if len(places) == 1 else None
+        made_of = () if source is None else self._line(source)
         for tensor in _tensors([result]):
             key = storage(tensor)
             if key is None or key in old:
@@ -77,8 +86,8 @@ class Places(TorchDispatchMode):
                 # What is computed of a tensor is where that is.
                 labels.put(tensor, "cuda" if "cuda" in places else "cpu")
             if len(self._born) < _MOST_KEPT:
-                kept = StorageWeakRef(tensor.untyped_storage())
-                self._born[key] = (self._tree.site(frame), kept, source if len(places) == 1 else None)
+                made = _Made(key, self._tree.site(frame), StorageWeakRef(tensor.untyped_storage()))
+                self._born[key] = (made, *made_of)[:_DEEPEST]
 
     def _place(self, tensor: Any) -> str:
         import torch
@@ -112,21 +121,29 @@ class Places(TorchDispatchMode):
 
     def _named(self, tensor: Any, frames: list[FrameType]) -> tuple[Any, list[dict[str, str]]]:
         """Where ``tensor`` was made, and what it is called; of one without a name the same of what it is made of."""
-        key, place = storage(tensor), self._place(tensor)
-        first = self._born.get(key or 0, (None, None, None))[0]
-
-        def wanted(value: Any) -> bool:
+        place, line = self._place(tensor), self._line(tensor)
+        for made in line:
             # What was moved is made of a tensor that is somewhere else.
-            return storage(value) == key and self._place(value) == place
+            named = [] if made.kept.expired() else self._names(made.key, place, frames)
+            if named:
+                return made.site, named
+        return line[0].site if line else None, []
 
-        for _ in range(_DEEPEST):
-            born, kept, source = self._born.get(key or 0, (None, None, None))
-            if key is None or (kept is not None and kept.expired()):
-                break
-            if named := names.names(wanted, self._tree, frames):
-                return born, named
-            key = source
-        return first, []
+    def _names(self, key: int, place: str, frames: list[FrameType]) -> list[dict[str, str]]:
+        """What the tensors at ``place`` are called whose memory is ``key``."""
+        return names.names(lambda value: storage(value) == key and self._place(value) == place, self._tree, frames)
+
+    def _line(self, tensor: Any) -> tuple[_Made, ...]:
+        """``tensor``, and what it is made of, nearest first; nothing of one without memory of its own."""
+        from torch.multiprocessing.reductions import StorageWeakRef
+
+        key = storage(tensor)
+        if key is None:
+            return ()
+        known = self._born.get(key)
+        # The memory of another one may have been there before.
+        alive = known is not None and not known[0].kept.expired()
+        return known if known is not None and alive else (_Made(key, None, StorageWeakRef(tensor.untyped_storage())),)
 
     def _near(self, place: str, frames: list[FrameType]) -> list[dict[str, str]]:
         """What else is at ``place`` and has a name where it happens."""
