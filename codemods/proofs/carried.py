@@ -79,6 +79,7 @@ class Ledger:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self._reach: dict[int, set[Node]] = {}
+        self._crossings: dict[Walk, list[tuple[Node, Node, ast.AST]]] = {}
         self._walked_again: dict[Walk, set[Node]] = {}
         self._kept_of: dict[Node, list[tuple[Reading, Place, Carrier]]] = {}
         self._twice: dict[_Twice, tuple[Walk, bool, frozenset[Node]] | None] = {}
@@ -140,13 +141,16 @@ class Ledger:
         found = (carry for walk in self.trace.walks for carry in self._carried_into(walk, sometimes=True))
         return [carry for carry in found if carry.key not in known]
 
-    def crossings(self, walk: Walk) -> Iterator[tuple[Node, Node, ast.AST]]:
+    def crossings(self, walk: Walk) -> list[tuple[Node, Node, ast.AST]]:
         """What a walk surely comes to and is computed of something that an earlier turn made; that, and the loop."""
-        for child in sorted(self.reached(walk) if walk.again else (), key=lambda n: n.birth):
-            for old in child.parents:
-                loop = None if old.leaf else crossed(old.place, child.place)
-                if loop is not None:
-                    yield child, old, loop
+        if walk not in self._crossings:
+            self._crossings[walk] = [
+                (child, old, loop)
+                for child in sorted(self.reached(walk) if walk.again else (), key=lambda n: n.birth)
+                for old in child.parents
+                if not old.leaf and (loop := crossed(old.place, child.place)) is not None
+            ]
+        return self._crossings[walk]
 
     def _carried_into(self, walk: Walk, *, sometimes: bool = False) -> Iterator[Carry]:
         for child, old, loop in self.crossings(walk):

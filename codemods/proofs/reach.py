@@ -117,7 +117,14 @@ def surely_attached(node: Node) -> bool:
 
 def reach(roots: Iterable[Node]) -> set[Node]:
     """The nodes that a backward from ``roots`` reaches, surely or on one of the paths that the code may take."""
-    return set(spread(roots, lambda node: () if opaque(node) else node.parents))
+    found = set(roots)
+    stack = [*found]
+    while stack:
+        node = stack.pop()
+        more = () if opaque(node) else [parent for parent in node.parents if parent not in found]
+        found.update(more)
+        stack += more
+    return found
 
 
 class SurePaths:

@@ -223,6 +223,9 @@ def _changes(test: ast.expr, scope: ast.AST) -> bool:
 
 def crossed(old: Place, new: Place) -> ast.AST | None:
     """The loop that has turned between two places of one run, None if none has."""
+    if old.frame is new.frame and old.loops == new.loops:
+        # nearly all that a graph leads to was made in the same turn
+        return None
     for (loop, turn), (other, later) in zip(old.turns(), new.turns(), strict=False):
         if loop is not other:
             return None

@@ -58,7 +58,7 @@ class HookKeepsGraph(SiteRule):
                 by_site.setdefault(id(storing.place.node), []).append(storing)
         if not by_site:
             return
-        ledger = Ledger(trace)
+        ledger = trace.once(Ledger)
         mended: set[tuple[str, Span]] = {(o.path, o.span) for o in StoredGraph().observe(trace)}
         for storings in by_site.values():
             place = storings[0].place

@@ -238,3 +238,15 @@ def test_set_grad_enabled_by_an_argument() -> None:
         "iteration",
     )
     assert trace.complete
+
+
+def test_a_backward_from_two_roots_goes_once_through_what_they_share() -> None:
+    graph = run("y = net(x) * 2\na, b = y.sum(), y.mean()\ntorch.autograd.backward([a, b])\n")
+    (walk,) = graph.trace.walks
+    assert len(walk.seen) == len(set(walk.seen))
+    a, b = walk.roots
+    assert set(walk.seen) == {*a.ancestors(), *b.ancestors()}
+    seen: set[int] = set()
+    alone = [list(root.ancestors(seen)) for root in (a, b, a)]
+    assert alone[1] == [b]
+    assert alone[2] == []

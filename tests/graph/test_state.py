@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import pytest
@@ -213,6 +213,73 @@ def test_what_some_of_many_paths_took_away_may_be_there() -> None:
     assert met.peek((1, "a")) is there
     assert met.peek((1, "kept")) is base.peek((1, "kept"))
     assert [option.value for option in met.peek((1, "loaded")).options] == [5, 6]
+
+
+def test_what_one_path_alone_wrote_is_handed_on_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = []
+    put = State.put
+    monkeypatch.setattr(State, "put", lambda self, key, value: (written.append(key), put(self, key, value))[1])
+    base = State.empty()
+    base.set((1, "net"), Const(0))
+    rest = base.fork(0)
+    # a chain of elif: each branch makes objects of its own, and what the later ones left comes in from below
+    outer = [rest]
+    for _ in range(30):
+        outer.append(outer[-1].fork(0))
+    met = outer[-1]
+    for number in reversed(range(30)):
+        branch = outer[number].fork(0)
+        branch.set((1, "net"), Const(number))
+        for name in "abcdef":
+            branch.set((10 + number, name), Const(name))
+        joined = merge([branch, met], outer[number].log, lambda mine, theirs: mine, outer[number], lambda value: value)
+        assert joined is not None
+        met = joined
+    assert set(written) == {(1, "net")}
+    assert all(met.peek((10 + number, name)).value == name for number in range(30) for name in "abcdef")
+    assert {(10, "a"), (39, "f")} <= met.log.keys.keys()
+
+
+def _meeting(base: State, write: Callable[[State], object], *, first: bool) -> State:
+    """What is there after two paths of which one writes."""
+    paths = [base.fork(5), base.fork(5)]
+    write(paths[0 if first else 1])
+    met = merge(paths, base.log, lambda mine, theirs: Join((mine, theirs)), base, lambda value: Const("maybe"))
+    assert met is not None
+    return met
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_what_was_there_before_or_is_no_value_is_joined_though_one_path_wrote_it(*, first: bool) -> None:
+    base = State.empty({(2, "loaded"): Const("loaded")})
+    base.set((1, "a"), Const("old"))
+    one = _meeting(base, lambda path: path.set((1, "a"), Const("new")), first=first).peek((1, "a"))
+    assert {option.value for option in one.options} == {"old", "new"}
+    one = _meeting(base, lambda path: path.set((2, "loaded"), Const("new")), first=first).peek((2, "loaded"))
+    assert {option.value for option in one.options} == {"loaded", "new"}
+    assert _meeting(base, lambda path: path.delete((1, "a")), first=first).peek((1, "a")).value == "maybe"
+    # which turn put what is known of no list that only one path filled
+    assert _meeting(base, lambda path: path.set((3, memory.TURNS), (1,)), first=first).peek((3, memory.TURNS)) == ()
+    # a leaf that both paths have may be frozen
+    frozen = (-1, memory.FROZEN)
+    assert _meeting(base, lambda path: path.set(frozen, True), first=first).peek(frozen) == "maybe"
+    # an object that was there may have the attribute or not
+    base.set((5, memory.MADE), True)
+    met = _meeting(base, lambda path: path.set((5, "a"), Const("new")), first=first)
+    assert (met.peek((5, "a")).value, met.peek((5, f"{memory.PARTLY}a"))) == ("new", True)
+    # what came and went is not there
+    gone = _meeting(base, lambda path: (path.set((4, "b"), Const(1)), path.delete((4, "b"))), first=first)
+    assert gone.peek((4, "b")) is None
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_leaf_that_one_path_made_begins_another_version(*, first: bool) -> None:
+    base = State.empty()
+    base.watch([7])
+    before = base.version
+    leaf = run("").value("w")
+    assert _meeting(base, lambda path: path.set((7, "weight"), leaf), first=first).version != before
+    assert _meeting(base, lambda path: path.set((7, "name"), Const("n")), first=first).version == before
 
 
 def test_a_caught_error_has_what_was_there_at_any_point() -> None:

@@ -12,13 +12,14 @@ import pytest
 from codemods.graph.model.kinds import WalkKind
 from codemods.graph.model.nodes import Node
 from codemods.graph.model.trace import Mark, Trace
-from codemods.proofs import effects
+from codemods.proofs import carried, effects
 from codemods.proofs.carried import Carry, Ledger
 from codemods.proofs.early_changes import changes_of, late
 from codemods.proofs.gradients import Event, Lives
 from codemods.proofs.marks import clearings
 from codemods.proofs.reach import SurePaths
 from codemods.proofs.sums import Means
+from codemods.rules import all_rules
 from codemods.rules.grad_in_evaluation import phases
 from codemods.rules.grad_in_evaluation.phases import Phases
 from tests.graph.tools import run
@@ -284,3 +285,23 @@ y = even(4, net(x))
     told = effects.Effects(trace)
     definitions = {frame.definition for frame in trace.frames if frame.definition is not None}
     assert {bool(told.of(definition)) for definition in definitions} == {True}
+
+
+def test_rules_share_what_a_run_says_of_what_steps_carry(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nh = torch.zeros(3)\nfor step in range(9):\n"
+    code += "    h = net(x * h)\n    h.sum().backward()\n    opt.step()\n"
+    trace = run(code).trace
+    made = _counted(monkeypatch, Ledger, "__init__")
+    crossing = _counted(monkeypatch, carried, "crossed")
+    rules = [all_rules()[name] for name in ("carried-hidden-state", "stored-graph", "hook-keeps-graph")]
+    seen, asked = [], []
+    for rule in rules * 2:
+        seen.append(len(list(rule.observe(trace))))
+        asked.append(crossing["crossed"])
+    assert made["__init__"] == 1
+    assert sum(seen[:2]) > 0
+    assert seen[:3] == seen[3:]
+    # whoever asks again hears what is known
+    ledger = trace.once(Ledger)
+    for walk in trace.walks:
+        assert ledger.crossings(walk) is ledger.crossings(walk)

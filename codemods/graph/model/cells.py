@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, ItemsView, Iterator
 from typing import Any
 
 Key = tuple[int, Hashable]
@@ -32,13 +32,15 @@ class Cells:
         return self.get(key) is not None
 
     def __iter__(self) -> Iterator[Key]:
-        return (key for key, _ in self.items())
+        return iter(self.as_one())
 
-    def items(self) -> Iterator[tuple[Key, Any]]:
+    def items(self) -> ItemsView[Key, Any]:
         """The cells with what they hold, in the order in which they were made."""
-        own = self._own
-        for key, value in self._shared.items():
-            found = own.get(key, value)
-            if found is not GONE:
-                yield key, found
-        yield from ((key, value) for key, value in own.items() if value is not GONE and key not in self._shared)
+        return self.as_one().items()
+
+    def as_one(self) -> dict[Key, Any]:
+        """The same in one layer."""
+        found = self._shared | self._own
+        for key in [key for key, value in self._own.items() if value is GONE]:
+            del found[key]
+        return found

@@ -90,7 +90,9 @@ class Memo:
         """A ``place`` of the call in one that gives the same ``now``: where the line stands in its ``frame``, if it has
         one, else where it is called."""
         there = None if frame is None else place.seen_from(self.frame)
-        return now if there is None or frame is None else replace(there, frame=frame, clock=now.clock)
+        if there is None or frame is None:
+            return now
+        return Place(there.node, there.statement, frame, there.loops, now.clock)
 
 
 def signature(value: Value) -> Any:

@@ -126,7 +126,10 @@ class Place:
 
     def seen_from(self, frame: Frame) -> Place | None:
         """This place as a frame sees it: where the frame is, or the call in it that led here; None if neither is."""
-        return next((place for place in self.chain() if place.frame is frame), None)
+        place: Place | None = self
+        while place is not None and place.frame is not frame:
+            place = place.frame.call
+        return place
 
 
 class Use(NamedTuple):
@@ -272,25 +275,24 @@ class Node:
     escapes: list[Escape] = field(default_factory=list, init=False)
     children: list[Node] = field(default_factory=list, init=False)
     shadow: Shadow = field(default=(), init=False)
+    leaf: bool = field(init=False)
+    """Whether it is a leaf: leaves gather gradients, they are not freed and shared by all steps."""
 
     def __post_init__(self) -> None:
+        self.leaf = self.kind is NodeKind.LEAF
         for parent in self.parents:
             parent.children.append(self)
-
-    @property
-    def leaf(self) -> bool:
-        """Whether it is a leaf: leaves gather gradients, they are not freed and shared by all steps."""
-        return self.kind is NodeKind.LEAF
 
     @property
     def operation(self) -> str:
         """The operation alone: after a colon its label may tell that the other operand is a number."""
         return self.label.partition(":")[0]
 
-    def ancestors(self) -> Iterator[Node]:
-        """This node and everything it was computed from, each once."""
-        seen = {id(self)}
-        stack = [self]
+    def ancestors(self, seen: set[int] | None = None) -> Iterator[Node]:
+        """This node and everything it was computed from, each once; nothing that was ``seen``, by its ``id``."""
+        seen = set() if seen is None else seen
+        stack = [] if id(self) in seen else [self]
+        seen.add(id(self))
         while stack:
             node = stack.pop()
             yield node

@@ -108,6 +108,25 @@ class State:
             value = self.base.get(key)
         return value
 
+    def holds(self, cells: dict[Key, Any]) -> bool:
+        """Whether each of ``cells`` holds the very thing that it is told to hold; not noted as reads."""
+        own, shared, base = self._own.get, self._shared.get, self.base.get
+        for key, content in cells.items():
+            value = own(key)
+            if value is None:
+                value = shared(key)
+                if value is None:
+                    value = base(key)
+            elif value is GONE:
+                value = base(key)
+            if value is not content:
+                return False
+        return True
+
+    def untouched(self, key: Key) -> bool:
+        """Whether nothing was ever written to a cell."""
+        return not (key in self._own or key in self._shared or key in self.base)
+
     def here(self, key: Key) -> Any:
         """The content of a cell that was written here, None if it was not."""
         value = self._own.get(key)
@@ -133,6 +152,13 @@ class State:
         self._own[key] = GONE if value is None else value
         if value.__class__ in FOLLOWED:
             self.written.append((key, value))
+
+    def take(self, key: Key, value: Any) -> None:
+        """The same for what a path to here wrote, which noted it: nothing is there."""
+        if value is not None:
+            if key[0] in self.watched:
+                self._change(key, value)
+            self._own[key] = value
 
     def delete(self, key: Key) -> None:
         """Forget a cell."""
@@ -186,7 +212,7 @@ class State:
         """A copy that remembers what is written from here on, from the moment ``now`` of the run."""
         own, shared = self._own, self._shared
         if len(own) > _OWN and len(own) * len(own) > _SHARING * len(shared):
-            self._shared = shared = dict(self.cells().items())
+            self._shared = shared = self.cells().as_one()
             self._own = own = {}
         return State(
             own.copy(),
@@ -243,10 +269,13 @@ def merge(
         return None
     first, *others = states
     written = written_since(first, base)
-    for other in others:
-        written |= written_since(other, base)
     if others:
-        written |= _meet(first, others, written, join, before, maybe)
+        writers: dict[Key, State | None] = dict.fromkeys(written, first)
+        for other in others:
+            for key in written_since(other, base):
+                writers[key] = None if key in writers else other
+        partly = _meet(first, others, writers, join, before, maybe)
+        written = dict.fromkeys(writers) | partly
     base.keys |= written
     first.log = base
     if any(other.grad is not first.grad for other in others):
@@ -257,22 +286,29 @@ def merge(
 def _meet(
     first: State,
     others: list[State],
-    keys: Iterable[Key],
+    writers: dict[Key, State | None],
     join: Callable[[Value, Value], Value],
     before: State,
     maybe: Callable[[Value], Value],
 ) -> dict[Key, None]:
-    """Let the cells ``keys`` of ``first`` hold what they hold on any path; the cells that say which attributes some of
-    the paths have not.
+    """Let the cells of ``first`` hold what they hold on any path; the cells that say which attributes some of the paths
+    have not. ``writers`` has the cells that any path wrote, with the path that did, None for several.
 
-    Of an error that is caught there are hundreds of paths, which hold few values: each value is joined once.
+    Of an error that is caught there are hundreds of paths, which hold few values: each value is joined once. Of a name
+    that chooses one of many classes there are dozens, each with objects of its own: these are handed on.
     """
     partly: dict[Key, None] = {}
+    untouched = before.untouched
     mine_of, theirs_of = first._own.get, [other._own.get for other in others]
     # those that share their cells hold the same where their own hold the same
     groups = [list(alike) for _, alike in groupby(others, lambda other: id(other._shared))]
     alike = all(other._shared is first._shared for other in others)
-    for key in keys:
+    for key, writer in writers.items():
+        name = key[1]
+        if writer is not None and name not in (TURNS, FROZEN) and untouched(key) and untouched((key[0], MADE)):
+            # no other path has the object, or anything there
+            first.take(key, writer.here(key))
+            continue
         own: Any = mine_of(key)
         if alike or (own is not None and own is not GONE):
             for get in theirs_of:
@@ -280,7 +316,7 @@ def _meet(
                     break
             else:
                 continue
-        if key[1] == FROZEN:
+        if name == FROZEN:
             first.put(key, _frozen_on(-key[0], [(state, state.peek(key)) for state in (first, *others)]))
             continue
         # what a path did not write is what the loaded modules left there

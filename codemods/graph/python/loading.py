@@ -198,7 +198,7 @@ class Loading(Functions):
                     self.importer.quiet[key] = Quiet(frozenset(run.looked_at), frozenset(self.passed - passed))
         except (BudgetEnded, RecursionError):
             outer["trace"].notes.append(f"{file.path}: its top level takes too long to be followed")
-        modules.keep_cells(dict(run.s.cells().items()))
+        modules.keep_cells(run.s.cells().as_one())
         run.found_leaves.clear()
         modules.keep(run.trace.nodes, run.unknowns)
         modules.needs[key] = run.looked_at

@@ -115,14 +115,11 @@ class Remembering:
         """
         run = self.run
         memo = run.memos.get(asked.key)
-        if memo is None:
+        if memo is None or not run.s.holds(memo.reads):
             return None
-        peek = run.s.peek
-        if any(peek(cell) is not value for cell, value in memo.reads.items()):
-            return None
-        if run.s.reads is not None:
-            for cell, value in memo.reads.items():
-                run.s.reads.setdefault(cell, value)
+        reads = run.s.reads
+        if reads is not None:
+            reads |= {cell: value for cell, value in memo.reads.items() if cell not in reads}
         for container in asked.containers:
             for held in run.elements(container):
                 run.read(held, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)

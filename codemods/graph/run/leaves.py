@@ -85,10 +85,7 @@ class Leaves(Contents):
 
     def _holds(self, known: Found) -> bool:
         """Whether all that led to some leaves is as it was."""
-        peek = self.s.peek
-        return self._names_of(known.cells) == known.names and all(
-            peek(cell) is content for cell, content in known.cells.items()
-        )
+        return self._names_of(known.cells) == known.names and self.s.holds(known.cells)
 
     def _names_of(self, cells: Iterable[Key]) -> int:
         return sum(len(self.attributes.get(oid, ())) for oid in {oid for oid, _ in cells})

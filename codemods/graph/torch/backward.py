@@ -83,11 +83,7 @@ class Backward:
                 root.scalar = True
                 self._prove_terms(root)
             self._prove_source(root)
-            for node in root.ancestors():
-                if id(node) in seen:
-                    continue
-                seen.add(id(node))
-                walk.seen.append(node)
+            walk.seen += root.ancestors(seen)
         for node in walk.seen:
             if node.walks and not node.leaf and walk.goes_through(node):
                 before = next((w for w in reversed(node.walks) if w.goes_through(node)), None)

@@ -86,7 +86,7 @@ class CarriedHiddenState(Rule):
             yield Observation(self.name, path, span, Shows.FAULT, _Site.HELPER, facts)
         if not trace.complete:
             return
-        ledger = Ledger(trace)
+        ledger = trace.once(Ledger)
         states = list(by_statement(c for c in ledger.carries if ledger.recurrent(c)))
         together = ledger.surplus(c for carries in states for c in carries) if len(states) > 1 else []
         places = tuple(_place(carries[0]) for carries in states)

@@ -80,7 +80,7 @@ class StoredGraph(Rule):
     def observe(self, trace: Trace) -> Iterable[Observation]:
         if not trace.complete:
             return
-        ledger = Ledger(trace)
+        ledger = trace.once(Ledger)
         taken: set[int] = set()
         others = [c for c in (*ledger.carries, *stored_at_times(ledger)) if not ledger.recurrent(c)]
         for carries in by_statement(others):
