@@ -267,8 +267,13 @@ def test_what_was_there_before_or_is_no_value_is_joined_though_one_path_wrote_it
     base.set((5, memory.MADE), True)
     met = _meeting(base, lambda path: path.set((5, "a"), Const("new")), first=first)
     assert (met.peek((5, "a")).value, met.peek((5, f"{memory.PARTLY}a"))) == ("new", True)
+
     # what came and went is not there
-    gone = _meeting(base, lambda path: (path.set((4, "b"), Const(1)), path.delete((4, "b"))), first=first)
+    def come_and_go(path: State) -> None:
+        path.set((4, "b"), Const(1))
+        path.delete((4, "b"))
+
+    gone = _meeting(base, come_and_go, first=first)
     assert gone.peek((4, "b")) is None
 
 
