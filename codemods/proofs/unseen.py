@@ -163,4 +163,11 @@ def _asks_for_all(node: ast.AST) -> bool:
         return isinstance(node.func, ast.Name) and node.func.id in ("vars", "dir") and not node.args
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         return any(alias.name == "__main__" for alias in node.names) or getattr(node, "module", "") == "__main__"
+    if isinstance(node, ast.Attribute) and node.attr in (
+        "__defaults__",
+        "__kwdefaults__",
+        "__closure__",
+        "__globals__",
+    ):
+        return True
     return isinstance(node, ast.Attribute) and ast.unparse(node) in ("sys.modules", "sys._getframe", "inspect.stack")

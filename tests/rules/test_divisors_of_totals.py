@@ -128,3 +128,51 @@ def test_a_total_over_what_may_be_0_stays_a_tensor(tmp_path: Path, name: str) ->
 )
 def test_a_meter_that_divides_by_what_its_calls_give(tmp_path: Path, given: str, end: str, expected: str) -> None:
     assert form(tmp_path, METER.format(given=given, end=end)) == expected
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        ("print(total / len(x))", "loss.item()"),
+        ("rest = loader\nprint(total / len(rest))", "loss.item()"),
+        ("rest = [v for v in loader]\nprint(total / len(rest))", "loss.item()"),
+        ("rest = [v for v in loader if v is None]\nprint(total / len(rest))", "loss.detach()"),
+        ("rest = loader[50:]\nprint(total / len(rest))", "loss.detach()"),
+        ("rest = list(filter(None, loader))\nprint(total / len(rest))", "loss.detach()"),
+        ("rest = ''\nprint(total / len(rest))", "loss.detach()"),
+        ("rest = list(loader)\nrest.clear()\nprint(total / len(rest))", "loss.detach()"),
+        ("rest = x[x > 99]\nprint(total / rest.size(0))", "loss.detach()"),
+        ("rest = x[x > 99]\nprint(total / rest.shape[0])", "loss.detach()"),
+        ("c = {'n': 1}\nc.update(n=0)\nprint(total / c['n'])", "loss.detach()"),
+    ],
+)
+def test_how_much_there_is_of_something(tmp_path: Path, end: str, expected: str) -> None:
+    assert form(tmp_path, parted(end=end)) == expected
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [("meter.reset()", "loss.item()"), ("setattr(meter, 'count', 0)", "loss.detach()")],
+)
+def test_a_meter_that_is_reset_from_outside(tmp_path: Path, end: str, expected: str) -> None:
+    assert form(tmp_path, METER.format(given="loss", end=end)) == expected
+
+
+def test_a_meter_that_forgets_its_count_alone(tmp_path: Path) -> None:
+    forgetful = METER.replace("    def add(", "    def clear(self):\n        self.count = 0\n    def add(")
+    assert form(tmp_path, forgetful.format(given="loss", end="meter.clear()")) == "loss.detach()"
+
+
+def test_a_counter_that_is_reset_with_the_dict_of_the_sum(tmp_path: Path) -> None:
+    program = """
+for epoch in range(3):
+    parts = {"loss": 0.0}
+    n = 0
+    for x, y in loader:
+        loss = criterion(net(x), y)
+        learn(loss)
+        parts["loss"] += loss
+        n += 1
+    print(parts["loss"] / n)
+"""
+    assert form(tmp_path, program) == "loss.item()"

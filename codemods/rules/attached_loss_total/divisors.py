@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.graph.model.arguments import given_for
 from codemods.graph.model.nodes import Place
 from codemods.graph.model.program import ParsedFile
+from codemods.proofs.effects import CONTAINER_CHANGES, written_by_name
 from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, LEAVING, LOOPS, last_name, method, own_nodes, scope
 from codemods.source import walking
 
@@ -41,8 +42,8 @@ class Divisors:
                 return all(self.never_zero(side, place, dividend, depth + 1) for side in (left, right))
             case ast.BinOp(left=left, op=ast.Div()):
                 return self.never_zero(left, place, dividend, depth + 1)
-            case ast.Subscript(value=ast.Attribute(attr="shape")):
-                return True
+            case ast.Subscript(value=ast.Attribute(attr="shape", value=sized)):
+                return self._sized(sized, place)
             case ast.Name() | ast.Attribute() | ast.Subscript():
                 return self._counts(divisor, place, dividend, depth)
             case ast.Call(args=[given, *others]):
@@ -54,7 +55,19 @@ class Divisors:
                 part = isinstance(given, ast.BinOp) and isinstance(given.op, ast.Div)
                 if name in _AS_IT_IS or (name in _WHOLE and (name == "ceil" or not part)):
                     return self.never_zero(given, place, dividend, depth + 1)
-        return method(divisor) in _SIZES
+        if isinstance(divisor, ast.Call) and isinstance(divisor.func, ast.Attribute) and method(divisor) in _SIZES:
+            return self._sized(divisor.func.value, place)
+        return False
+
+    def _sized(self, tensor: ast.expr, place: Place) -> bool:
+        """Whether a tensor has rows: a batch has, what is picked out of one need not."""
+        around = scope(place.frame.file, place.node)
+        given = [
+            n.value
+            for n in walking.walk(around)
+            if isinstance(n, ast.Assign) and ast.unparse(tensor) in map(ast.unparse, n.targets)
+        ]
+        return isinstance(tensor, (ast.Name, ast.Attribute, ast.Subscript)) and all(map(_holds_data, given))
 
     def _filled(self, container: ast.expr, place: Place, depth: int) -> bool:
         """Whether a container has elements where the sum has grown: a loop around goes over it, it gets one beside the
@@ -71,18 +84,20 @@ class Divisors:
         tree = around if isinstance(container, ast.Name) and _binds(around, container.id) else place.frame.file.tree
         filled = False
         for node in walking.walk(tree):
-            if isinstance(node, ast.Call) and method(node) in _ADDING and isinstance(node.func, ast.Attribute):
-                if ast.unparse(node.func.value) == text:
-                    filled |= here and self._beside(node, place)
-                    if not filled:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                if method(node) in CONTAINER_CHANGES and ast.unparse(node.func.value) == text:
+                    filled |= here and method(node) in _ADDING and self._beside(node, place)
+                    if not filled or method(node) not in _ADDING:
                         return False
-            elif isinstance(node, ast.AugAssign) and ast.unparse(node.target) == text:
-                return False
-            elif isinstance(node, ast.Assign) and text in map(ast.unparse, node.targets):
-                chosen = [c for n in walking.walk(node.value) for c in getattr(n, "generators", ())]
-                if any(c.ifs for c in chosen):
+            elif isinstance(node, (ast.AugAssign, ast.Delete)):
+                changed = [node.target] if isinstance(node, ast.AugAssign) else walking.walk(node)
+                if text in map(ast.unparse, changed):
                     return False
-        return True
+            elif isinstance(node, ast.Assign) and text in map(ast.unparse, node.targets) and not filled:
+                empty = isinstance(node.value, (ast.List, ast.Tuple, ast.Dict, ast.Set))
+                if not empty and not _holds_data(node.value):
+                    return False
+        return filled or isinstance(container, ast.Attribute) or _binds_data(tree, text)
 
     def _counts(self, counter: ast.expr, place: Place, dividend: ast.expr, depth: int) -> bool:
         """Whether a counter is not 0 where the sum has grown: it grows beside it, and is 0 only where the sum is reset;
@@ -98,6 +113,8 @@ class Divisors:
         shared = any(isinstance(n, (ast.Global, ast.Nonlocal)) and text in n.names for n in walking.walk(file.tree))
         own = isinstance(counter, ast.Name) and not shared and _binds(around, text)
         grows = settled = zero = False
+        if _changed_by_call(file.tree, counter):
+            return False
         for node, value, more in _changes(around if own else file.tree, counter):
             begins = isinstance(value, ast.Constant) and not value.value and not more
             if begins and isinstance(node, ast.Assign) and self._reset_with_it(node, dividend, file):
@@ -165,21 +182,52 @@ class Divisors:
 
     def _reset_with_it(self, node: ast.Assign, dividend: ast.expr, file: ParsedFile) -> bool:
         """Whether a counter gets 0 where the sum is reset as well, or only before it grows."""
-        names = {last_name(n) or ast.unparse(n) for n in walking.walk(dividend) if isinstance(n, ast.expr)}
-        names |= {ast.unparse(n) for n in walking.walk(dividend) if isinstance(n, ast.Subscript)}
+        names = {last_name(n) or ast.unparse(n) for n in _places(dividend)}
+        # an element begins anew where what holds it is made anew
+        names |= {last_name(n.value) for n in _places(dividend) if isinstance(n, ast.Subscript)} - {""}
         suite = next(s for s in _suites(file.parent(node)) if any(one is node for one in s))
         for other in suite:
             targets = other.targets if isinstance(other, ast.Assign) else [getattr(other, "target", None)]
             if not isinstance(other, (ast.Assign, ast.AnnAssign)):
                 continue
-            written = [n for target in targets if target is not None for n in walking.walk(target)]
-            if any((last_name(n) or ast.unparse(n)) in names for n in written if isinstance(n, ast.expr)):
+            written = [n for target in targets if target is not None for n in _places(target)]
+            if any((last_name(n) or ast.unparse(n)) in names for n in written):
                 return True
         if file is not self.file or scope(file, node) is not scope(file, self.statement):
             return False
         around = {n for n in file.outward(self.statement, *FUNCTIONS) if isinstance(n, LOOPS)}
         mine = {n for n in file.outward(node, *FUNCTIONS) if isinstance(n, LOOPS)}
         return mine.isdisjoint(around) and node.lineno < _line(self.statement)
+
+
+def _holds_data(value: ast.expr) -> bool:
+    """Whether it is written as what holds data: no part of something, no text, nothing that is picked out."""
+    if isinstance(value, ast.Call):
+        picks = ("filter", "nonzero", "where", "masked_select", "unique", "set", "split")
+        return not any(isinstance(n, ast.Call) and last_name(n.func) in picks for n in walking.walk(value))
+    if isinstance(value, ast.ListComp):
+        return not any(each.ifs for each in value.generators)
+    return isinstance(value, (ast.Name, ast.Attribute))
+
+
+def _binds_data(around: ast.AST, text: str) -> bool:
+    """Whether no display without elements is given to a name."""
+    return not any(
+        isinstance(n, ast.Assign)
+        and text in map(ast.unparse, n.targets)
+        and isinstance(n.value, (ast.List, ast.Tuple, ast.Dict, ast.Set))
+        and not (getattr(n.value, "elts", None) or getattr(n.value, "keys", None))
+        for n in walking.walk(around)
+    )
+
+
+def _places(expression: ast.AST) -> Iterator[ast.expr]:
+    """The variables, attributes and elements that stand in an expression, not what these are parts of."""
+    if isinstance(expression, (ast.Name, ast.Attribute, ast.Subscript)):
+        yield expression
+        return
+    for inner in ast.iter_child_nodes(expression):
+        yield from _places(inner)
 
 
 def _same(target: ast.AST, counter: ast.expr) -> bool:
@@ -203,6 +251,19 @@ def _changes(around: ast.AST, counter: ast.expr) -> Iterator[tuple[ast.AST, ast.
             yield node, ast.Constant(value=_from_one(node.iter, node.target, text) or None), False
         elif isinstance(node, (ast.NamedExpr, ast.withitem, ast.Delete, ast.AnnAssign)) and _in(node, text):
             yield node, None, False
+
+
+def _changed_by_call(tree: ast.AST, counter: ast.expr) -> bool:
+    """Whether ``setattr`` names the counter, or a method changes what it is an element of."""
+    for node in walking.walk(tree):
+        if isinstance(node, ast.Call):
+            if isinstance(counter, ast.Attribute) and f".{counter.attr}" in written_by_name(node):
+                return True
+            held = ast.unparse(counter.value) if isinstance(counter, ast.Subscript) else ""
+            own = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+            if held and held == own and method(node) in CONTAINER_CHANGES:
+                return True
+    return False
 
 
 def _given_to(node: ast.Assign, counter: ast.expr) -> Iterator[ast.expr | None]:

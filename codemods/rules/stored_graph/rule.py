@@ -217,9 +217,9 @@ class StoredGraph(Rule):
                 if loop is None or old.place.statement is not statement or not unwalked(old):
                     continue
                 later = (n for n in ledger.made_by.get(statement, ()) if n.birth > reading.place.clock and n.stores)
-                mine = (n for n in later if n.place.frame is reading.place.frame and old in reach([n]))
-                new = next(mine, None)
-                if new is None or not unwalked(new):
+                mine = [n for n in later if n.place.frame is reading.place.frame and old in reach([n])]
+                # any other call may give what holds the tensor, and has no `detach`
+                if not any(n.place.node is statement.value for n in mine) or not unwalked(mine[0]):
                     continue
                 walk = training_walk(ledger, old, loop) or _trained(ledger, old, loop)
                 if walk is None:
@@ -260,6 +260,9 @@ class StoredGraph(Rule):
             old, reading, walk = shown
             file = storings[0].place.frame.file
             expression = storings[0].value_expr
+            if storings[0].method == GROWN and expression is getattr(statement, "value", None):
+                # it is what holds the value, as `row = row._replace(loss=loss)` is
+                continue
             edits: list[tuple[str, Edit]] = [(file.path, WrapExpression(file.span(expression), "", ".detach()"))]
             yield (
                 self.seen(

@@ -73,7 +73,20 @@ def _has_detach(value: Value) -> bool:
 def _is_tensor(ledger: Ledger, carry: Carry, value: ast.expr) -> bool:
     """Whether what a statement stores is proven to be a tensor: what is read later, or what it is read as there."""
     stored = (r.value for r in ledger.readings_of.get(carry.old, ()) if r.place.node is value)
-    return isinstance(carry.reading.value, Tensor) or any(isinstance(one, Tensor) for one in stored)
+    read = isinstance(carry.reading.value, Tensor) and not _is_field(carry.reading.place.node, carry.store.node)
+    return read or any(isinstance(one, Tensor) for one in stored)
+
+
+def _is_field(read: ast.AST, stored: ast.AST) -> bool:
+    """Whether what is read is an attribute of what was stored, which then is an object that holds the tensor."""
+    name = ast.unparse(stored)
+    inner = read
+    while isinstance(inner, (ast.Attribute, ast.Subscript)):
+        field = isinstance(inner, ast.Attribute) and inner.attr not in ("data", "T", "mT", "H", "mH", "real", "imag")
+        inner = inner.value
+        if field and ast.unparse(inner) == name:
+            return True
+    return False
 
 
 def simple_sum(statement: ast.stmt) -> bool:
