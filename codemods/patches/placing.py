@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from codemods.patches.fuzzy import LEAST, LEAST_UNPROVEN, Window, Word, clearly, fitted, windows, words_of
 from codemods.patches.pieces import NEAR, Piece, content, digest, ending
-from codemods.source.diffs import lines_of
+from codemods.source.diffs import lines_of, shared_ends
 from codemods.source.enclosing import Outline
 from codemods.terms.findings import ShownLine
 
@@ -268,12 +268,7 @@ def _made_at(
     new = fitted(expected, wanted, old)
     if new is None:
         return Lost(f"the code at {base.told(_first_changed(base, window, above))} has changed too much for it")
-    head = 0
-    while head < min(len(old), len(new)) and old[head] == new[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
+    head, tail = shared_ends(old, new)
     start, end = window.start + head, window.end - tail
     around = [ending(line) for line in base.lines[window.start : window.end]]
     line_end = next((one for one in around if one), base.line_end)

@@ -9,20 +9,14 @@ from codemods.reports import Detail, Report
 from codemods.reports._frames import frame
 from codemods.reports._lines import Lines
 from codemods.reports._paint import CYAN, DIM, Paint
-from codemods.reports.text import finding_head, others, summary
+from codemods.reports.text import finding_head, whole
 from codemods.source.diffs import printable
 
 
 def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
     """Return the report as text: without summary if quiet, with what is left after ``apply`` and notes if verbose."""
-    return "".join(f"{line}\n" for line in _lines(report, detail, Paint(colour)))
-
-
-def _lines(report: Report, detail: Detail, paint: Paint) -> Iterator[str]:
-    lines = Lines(report)
-    yield from others(report, detail, paint, told=lambda one: told(report, lines, one, paint))
-    if detail >= Detail.NORMAL:
-        yield from summary(report, paint)
+    lines, paint = Lines(report), Paint(colour)
+    return whole(report, detail, paint, lambda one: told(report, lines, one, paint))
 
 
 def told(report: Report, lines: Lines, reported: Reported, paint: Paint) -> Iterator[str]:

@@ -7,21 +7,15 @@ from itertools import groupby
 
 from codemods.reports import Detail, Report
 from codemods.reports._paint import BOLD, PROMISED, SEVERITY, Paint
-from codemods.reports.text import others, summary
+from codemods.reports.text import whole
 from codemods.source.diffs import printable
 
 
 def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
     """Return the report as text, as ``text`` does, but for the findings, which stand below the name of their file."""
-    return "".join(f"{line}\n" for line in _lines(report, detail, Paint(colour)))
-
-
-def _lines(report: Report, detail: Detail, paint: Paint) -> Iterator[str]:
-    if not report.applied or detail >= Detail.VERBOSE:
-        yield from _groups(report, paint)
-    yield from others(report, detail, paint, told=lambda one: ())
-    if detail >= Detail.NORMAL:
-        yield from summary(report, paint)
+    paint = Paint(colour)
+    groups = _groups(report, paint) if not report.applied or detail >= Detail.VERBOSE else ()
+    return whole(report, detail, paint, lambda one: (), groups)
 
 
 def _groups(report: Report, paint: Paint) -> Iterator[str]:

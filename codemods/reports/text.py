@@ -18,17 +18,23 @@ from codemods.terms.findings import Finding
 
 def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
     """Return the report as text: without summary and notes if quiet, with trails and notes if verbose."""
-    return "".join(f"{line}\n" for line in _lines(report, detail, Paint(colour)))
+    paint = Paint(colour)
+    return whole(report, detail, paint, lambda one: _finding(report, one, detail, paint))
 
 
-def _lines(report: Report, detail: Detail, paint: Paint) -> Iterator[str]:
-    yield from others(report, detail, paint, told=lambda one: _finding(report, one, detail, paint))
-    if detail >= Detail.NORMAL:
-        yield from summary(report, paint)
+def whole(
+    report: Report, detail: Detail, paint: Paint, told: Callable[[Reported], Iterable[str]], first: Iterable[str] = ()
+) -> str:
+    """Return a report that begins with the lines ``first``; ``told`` makes lines of each finding that stands."""
+    lines = [
+        *first,
+        *_others(report, detail, paint, told),
+        *(summary(report, paint) if detail >= Detail.NORMAL else ()),
+    ]
+    return "".join(f"{line}\n" for line in lines)
 
 
-def others(report: Report, detail: Detail, paint: Paint, *, told: Callable[[Reported], Iterable[str]]) -> Iterator[str]:
-    """Return all that comes before the summary, with the findings that stand as ``told`` makes lines of each."""
+def _others(report: Report, detail: Detail, paint: Paint, told: Callable[[Reported], Iterable[str]]) -> Iterator[str]:
     if report.applied and detail >= Detail.NORMAL:
         verb = "would fix" if report.dry_run else "fixed"
         for finding in report.fixed:

@@ -10,7 +10,7 @@ from codemods.graph.model.nodes import Place
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Storing
 from codemods.graph.model.values import Tensor
-from codemods.proofs.observations import Decision, Observation, Shows, sites
+from codemods.proofs.observations import Decision, Observation, Shows, Site
 from codemods.proofs.paired_flags import Late, mended
 from codemods.proofs.syntax import FUNCTIONS
 from codemods.rules.base import Rule
@@ -56,26 +56,25 @@ class SiteRule(Rule):
         """The same place in a run in which nothing is wrong with it, or nothing is proven."""
         return self.seen(file, node, Shows.NEEDED)
 
-    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
+    def decide_site(self, site: Site, decision: Decision) -> Iterator[Finding]:
         """One finding a site, with the edits that all runs ask for."""
-        for site in sites(observations):
-            if not site.faulty:
-                continue
-            facts: dict[str, Any] = site.facts
-            asked = {seen.facts["edits"] for seen in site.observations}
-            edits = tuple((site.path, edit) for edit in asked.pop()) if len(asked) == 1 else ()
-            promise = facts["promise"] if edits else Promise.ADVICE
-            yield self.finding(
-                site,
-                facts["message"],
-                facts["remedy"],
-                edits,
-                promise=promise,
-                opt_in=self.opt_in,
-                mends=mended(promise, site),
-                uncovers=self.uncovers,
-                likely=self.likely if edits else None,
-            )
+        if not site.faulty:
+            return
+        facts: dict[str, Any] = site.facts
+        asked = {seen.facts["edits"] for seen in site.observations}
+        edits = tuple((site.path, edit) for edit in asked.pop()) if len(asked) == 1 else ()
+        promise = facts["promise"] if edits else Promise.ADVICE
+        yield self.finding(
+            site,
+            facts["message"],
+            facts["remedy"],
+            edits,
+            promise=promise,
+            opt_in=self.opt_in,
+            mends=mended(promise, site),
+            uncovers=self.uncovers,
+            likely=self.likely if edits else None,
+        )
 
 
 def detached(file: ParsedFile, storing: Storing) -> list[Edit]:

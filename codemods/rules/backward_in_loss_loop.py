@@ -18,7 +18,7 @@ from codemods.proofs.blocks import read
 from codemods.proofs.earlier import assigned
 from codemods.proofs.early_changes import late
 from codemods.proofs.marks import backward_runs_code, tells_backwards_apart
-from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
+from codemods.proofs.observations import Decision, Observation, Shows, Site
 from codemods.proofs.paired_flags import mended
 from codemods.proofs.paths import half_done
 from codemods.proofs.reach import reached_by_both
@@ -121,15 +121,14 @@ class BackwardInLossLoop(Rule):
 
     # deciding
 
-    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        for site in sites(observations):
-            file = decision.files(site.path) if site.faulty else None
-            if file is None:
-                continue
-            statement = file.find(site.span, ast.Expr)
-            loop = file.parent(statement) if statement is not None else None
-            if isinstance(statement, ast.Expr) and isinstance(loop, ast.For) and _movable(loop):
-                yield self._finding(site, file, statement, loop)
+    def decide_site(self, site: Site, decision: Decision) -> Iterator[Finding]:
+        file = decision.files(site.path) if site.faulty else None
+        if file is None:
+            return
+        statement = file.find(site.span, ast.Expr)
+        loop = file.parent(statement) if statement is not None else None
+        if isinstance(statement, ast.Expr) and isinstance(loop, ast.For) and _movable(loop):
+            yield self._finding(site, file, statement, loop)
 
     def _finding(self, site: Site, file: ParsedFile, statement: ast.Expr, loop: ast.For) -> Finding:
         rewrite = _Rewrite(file, statement, loop)

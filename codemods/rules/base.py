@@ -14,7 +14,7 @@ from typing import Any
 
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
-from codemods.proofs.observations import Decision, Observation, Shows, Site
+from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
 from codemods.source.gates import Form
 from codemods.terms.edits import Edit
 from codemods.terms.findings import Finding, Promise, TrailStep
@@ -41,7 +41,12 @@ class Rule:
         raise NotImplementedError
 
     def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        """The findings that follow from the observations of all runs."""
+        """The findings that follow from the observations of all runs: here, those of each site by itself."""
+        for site in sites(observations):
+            yield from self.decide_site(site, decision)
+
+    def decide_site(self, site: Site, decision: Decision) -> Iterator[Finding]:
+        """The findings that follow from all that was observed at one site."""
         raise NotImplementedError
 
     def seen(

@@ -30,7 +30,7 @@ from codemods.proofs.marks import (
     sees_each_backward,
     touches_gradients,
 )
-from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
+from codemods.proofs.observations import Decision, Observation, Shows, Site, station
 from codemods.proofs.paired_flags import advised, mended, paired, superfluous, weakest
 from codemods.proofs.reach import reached_surely
 from codemods.proofs.saving import reads_one_of
@@ -112,11 +112,7 @@ class RepeatedBackward(Rule):
 
     # deciding
 
-    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        for site in sites(observations):
-            yield from self._findings(site, decision)
-
-    def _findings(self, site: Site, decision: Decision) -> Iterator[Finding]:
+    def decide_site(self, site: Site, decision: Decision) -> Iterator[Finding]:
         about = site.facts
         line = about["first"][1]
         trail = (

@@ -12,7 +12,7 @@ from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Instance
 from codemods.proofs.early_changes import changes_of, refused
 from codemods.proofs.handed_flags import Flag, flag_of
-from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
+from codemods.proofs.observations import Decision, Observation, Shows, Site
 from codemods.proofs.reach import library_model
 from codemods.proofs.syntax import method
 from codemods.proofs.unseen import Outside, Way, WayOut, computes, ways_out
@@ -104,13 +104,12 @@ class SurplusRetainGraph(Rule):
 
     # deciding
 
-    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        for site in sites(observations):
-            if site.faulty:
-                yield from self._finding(site, decision, advice="")
-            elif site.shows <= {Shows.FAULT, Shows.ADVICE}:
-                why = next(o.facts["why"] for o in site.observations if o.shows is Shows.ADVICE)
-                yield from self._finding(site, decision, advice=why)
+    def decide_site(self, site: Site, decision: Decision) -> Iterator[Finding]:
+        if site.faulty:
+            yield from self._finding(site, decision, advice="")
+        elif site.shows <= {Shows.FAULT, Shows.ADVICE}:
+            why = next(o.facts["why"] for o in site.observations if o.shows is Shows.ADVICE)
+            yield from self._finding(site, decision, advice=why)
 
     def _finding(self, site: Site, decision: Decision, *, advice: str) -> Iterator[Finding]:
         file = decision.files(site.path)

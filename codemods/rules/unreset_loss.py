@@ -12,7 +12,7 @@ from codemods.graph.model.trace import Accumulation, Trace
 from codemods.graph.model.values import nodes_of
 from codemods.proofs.blocks import altered, bound, parting, read, stepped_between, suites_around
 from codemods.proofs.early_changes import late, stepped
-from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
+from codemods.proofs.observations import Decision, Observation, Shows, Site, station
 from codemods.proofs.paired_flags import advised, mended, paired, superfluous, weakest
 from codemods.proofs.reach import reached_by_both, reached_surely
 from codemods.proofs.saving import reads_one_of
@@ -108,11 +108,7 @@ class UnresetLoss(Rule):
 
     # deciding
 
-    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        for site in sites(observations):
-            yield from self._findings(site, decision)
-
-    def _findings(self, site: Site, decision: Decision) -> Iterator[Finding]:
+    def decide_site(self, site: Site, decision: Decision) -> Iterator[Finding]:
         about = site.facts
         line = about["freed"][1]
         trail = (

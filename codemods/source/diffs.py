@@ -73,13 +73,7 @@ def _matches(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> list[tuple[int, in
     gaps = [(0, len(old), 0, len(new))]
     while gaps:
         old_start, old_end, new_start, new_end = gaps.pop()
-        shortest = min(old_end - old_start, new_end - new_start)
-        head = 0
-        while head < shortest and old[old_start + head] == new[new_start + head]:
-            head += 1
-        tail = 0
-        while tail < shortest - head and old[old_end - tail - 1] == new[new_end - tail - 1]:
-            tail += 1
+        head, tail = shared_ends(old[old_start:old_end], new[new_start:new_end])
         matches += [(old_start, new_start, head), (old_end - tail, new_end - tail, tail)]
         old_start, old_end, new_start, new_end = old_start + head, old_end - tail, new_start + head, new_end - tail
         if old_start == old_end or new_start == new_end:
@@ -95,6 +89,17 @@ def _matches(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> list[tuple[int, in
             last_old, last_new = old_start + i, new_start + j
         gaps.append((last_old, old_end, last_new, new_end))
     return sorted(match for match in matches if match[2])
+
+
+def shared_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
+    """Return how much two sequences share from their begin on, and of what is left from their end on."""
+    shortest = min(len(old), len(new))
+    head = tail = 0
+    while head < shortest and old[head] == new[head]:
+        head += 1
+    while tail < shortest - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    return head, tail
 
 
 def _anchors(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> list[tuple[int, int]]:

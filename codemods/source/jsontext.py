@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
+from codemods.source.diffs import shared_ends
+
 _SPACE = re.compile(r"[ \t\n\r]*")
 _SCAN: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
@@ -121,18 +123,9 @@ class Spelling:
         """``value`` as a string in quotes; what it begins and ends with as in ``like`` is spelled as there."""
         units = _UNIT.findall(like[1:-1])
         known = [json.loads(f'"{unit}"', strict=False) for unit in units]
-        head = 0
-        shortest = min(len(known), len(value))
-        if "".join(known) != value and all(len(character) == 1 for character in known):
-            while head < shortest and known[head] == value[head]:
-                head += 1
-            tail = 0
-            while tail < shortest - head and known[-1 - tail] == value[-1 - tail]:
-                tail += 1
-        elif "".join(known) == value:
+        if "".join(known) == value:
             return like
-        else:
-            tail = 0
+        head, tail = shared_ends(known, value) if all(len(character) == 1 for character in known) else (0, 0)
         middle = "".join(map(self._unit, value[head : len(value) - tail]))
         return f'"{"".join(units[:head])}{middle}{"".join(units[len(units) - tail :])}"'
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
-from codemods.proofs.observations import Decision, Observation, Shows, Site, sites
+from codemods.proofs.observations import Decision, Observation, Shows, Site
 from codemods.proofs.reach import folds
 from codemods.proofs.syntax import true
 from codemods.rules.base import Rule
@@ -69,27 +69,26 @@ class InputRequiresGrad(Rule):
 
     # deciding
 
-    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        for site in sites(observations):
-            file = decision.files(site.path) if site.faulty and site.any("taken") else None
-            if file is None:
-                continue
-            edit = edit_for(file, site)
-            if edit is None:
-                continue
-            lasting = site.any("lasting")
-            message = "this tensor requires gradients that nothing reads"
-            if lasting:
-                message = (
-                    "this looks like a parameter, but no optimizer owns it: its gradients are computed and nobody "
-                    "reads them; register it as nn.Parameter, or drop requires_grad"
-                )
-            yield Finding(
-                self.name, site.path, statement_of(file, site),
-                Promise.ADVICE if lasting else Promise.EQUIVALENT if site.any("folds") else Promise.EXACT,
-                message, "" if lasting else "do not ask for gradients", site.trail,
-                () if lasting else ((site.path, edit),), cuts=((None, (site.path, site.span.line)),),
-            )  # fmt: skip
+    def decide_site(self, site: Site, decision: Decision) -> Iterator[Finding]:
+        file = decision.files(site.path) if site.faulty and site.any("taken") else None
+        if file is None:
+            return
+        edit = edit_for(file, site)
+        if edit is None:
+            return
+        lasting = site.any("lasting")
+        message = "this tensor requires gradients that nothing reads"
+        if lasting:
+            message = (
+                "this looks like a parameter, but no optimizer owns it: its gradients are computed and nobody "
+                "reads them; register it as nn.Parameter, or drop requires_grad"
+            )
+        yield Finding(
+            self.name, site.path, statement_of(file, site),
+            Promise.ADVICE if lasting else Promise.EQUIVALENT if site.any("folds") else Promise.EXACT,
+            message, "" if lasting else "do not ask for gradients", site.trail,
+            () if lasting else ((site.path, edit),), cuts=((None, (site.path, site.span.line)),),
+        )  # fmt: skip
 
 
 RULE = InputRequiresGrad

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.graph.model.trace import Mark, Trace
 from codemods.proofs.early_changes import Group, early_changes
-from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
+from codemods.proofs.observations import Decision, Observation, Shows, Site, station
 from codemods.rules.base import Rule
 from codemods.rules.step_between_backwards.remedies import Remedy
 from codemods.terms.edits import MoveStatement
@@ -79,10 +79,9 @@ class StepBetweenBackwards(Rule):
 
     # deciding
 
-    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        for site in sites(observations):
-            if decision.files(site.path) is not None:
-                yield self._finding(site)
+    def decide_site(self, site: Site, decision: Decision) -> Iterator[Finding]:
+        if decision.files(site.path) is not None:
+            yield self._finding(site)
 
     def _finding(self, site: Site) -> Finding:
         first = site.observations[0].facts

@@ -14,7 +14,7 @@ from codemods.proofs.carried_perhaps import stored_at_times
 from codemods.proofs.carried_told import by_statement, too_late, trail
 from codemods.proofs.containers import ADDING, harmless, in_container, training_walk, turn_walks, unwalked
 from codemods.proofs.detaching import cut_of, detaching, stands_behind, united
-from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, trail_of
+from codemods.proofs.observations import Decision, Observation, Shows, Site, trail_of
 from codemods.proofs.paired_flags import flags, paired
 from codemods.proofs.reach import reach, surely_attached
 from codemods.proofs.sums import Means
@@ -306,11 +306,7 @@ class StoredGraph(Rule):
 
     # findings
 
-    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        for site in sites(observations):
-            yield from self._finding(site, decision)
-
-    def _finding(self, site: Site, decision: Decision) -> Iterator[Finding]:
+    def decide_site(self, site: Site, decision: Decision) -> Iterator[Finding]:
         found = [o.facts for o in site.observations]
         facts = max(found, key=lambda f: f["promise"].rank if f["how"] == "walked" else -1)
         promise: Promise = facts["promise"]

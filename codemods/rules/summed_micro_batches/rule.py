@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from codemods.graph.model.kinds import WalkKind
 from codemods.graph.model.nodes import Walk
 from codemods.graph.model.trace import Trace
-from codemods.proofs.observations import Decision, Observation, Shows, Site, sites, station
+from codemods.proofs.observations import Decision, Observation, Shows, Site, station
 from codemods.proofs.reach import maybe_frozen
 from codemods.proofs.sums import Sum, sums_of, sums_through_calls
 from codemods.rules.base import Rule
@@ -82,17 +82,16 @@ class SummedMicroBatches(Rule):
 
     # deciding
 
-    def decide(self, observations: list[Observation], decision: Decision) -> Iterator[Finding]:
-        for site in sites(observations):
-            if site.shows == {Shows.ADVICE}:
-                yield self.finding(
-                    site,
-                    "a function sums the losses of several forwards before this backward: all their graphs stay alive "
-                    "until then",
-                    "back-propagate the loss of each forward on its own and return it without its graph",
-                )
-            elif site.faulty and all(o.facts["edits"] == site.facts["edits"] for o in site.observations):
-                yield self._finding(site)
+    def decide_site(self, site: Site, decision: Decision) -> Iterator[Finding]:
+        if site.shows == {Shows.ADVICE}:
+            yield self.finding(
+                site,
+                "a function sums the losses of several forwards before this backward: all their graphs stay alive "
+                "until then",
+                "back-propagate the loss of each forward on its own and return it without its graph",
+            )
+        elif site.faulty and all(o.facts["edits"] == site.facts["edits"] for o in site.observations):
+            yield self._finding(site)
 
     def _finding(self, site: Site) -> Finding:
         facts = site.facts
