@@ -103,7 +103,7 @@ def observe(
 
 
 def _only_hands_on(function: Definition, handing: dict[Definition, Definition], entered: set[Definition]) -> bool:
-    """Whether a function only calls one that scripts enter, with what it gets: who cannot be seen may call either."""
+    """Whether a function only hands its arguments to one that scripts enter: unseen callers may call either."""
     seen: set[Definition] = set()
     while function in handing and function not in seen:
         seen.add(function)
@@ -129,7 +129,7 @@ def _decided(
 
 
 def _settled(workers: Workers, scripts: list[Record], alone: list[Record], budget: int) -> list[Noted]:
-    """What counts of all runs: a function that was run for itself, and that another one turns out to call, does not."""
+    """The runs that count: not that of a function run by itself which another one turned out to call."""
     called = {d for record in alone for d in record.called}
     noted = [noted for record in alone for noted in record.noted]
     mixed = [one.roots - called for one in noted if one.roots & called]
@@ -139,7 +139,7 @@ def _settled(workers: Workers, scripts: list[Record], alone: list[Record], budge
 
 
 def _shows(noted: Noted, rule: str, doubtful: Collection[str]) -> bool:
-    """Whether a run shows a mistake that counts among the findings of a rule, which stand in ``doubtful``."""
+    """Whether a run shows a fault of a rule in one of the files ``doubtful``."""
     return any(o.shows is Shows.FAULT and o.rule == rule and o.path in doubtful for o in noted.observations)
 
 

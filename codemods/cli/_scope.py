@@ -47,7 +47,7 @@ RemoveUnusedIgnores = Annotated[
 
 
 def scope(job: Job, since: str | None, baseline: str | Path | None) -> Scope:
-    """Return what of the findings of ``job`` is asked for; raises :class:`UserError` where that cannot be told."""
+    """Return the findings of ``job`` that are asked for; raises :class:`UserError` where that cannot be told."""
     from codemods.checking.scope import Scope
 
     return Scope.of(job.targets.sources, since=since, baseline=Path(baseline) if baseline else None)
@@ -58,7 +58,7 @@ PLACE = re.compile(r"(?P<path>.+?)(?::cell (?P<cell>\d+))?:(?P<line>\d+)(?::\d+)
 
 
 def require_places(places: Sequence[str]) -> None:
-    """Raise :class:`UserError` for one of ``places`` that is none."""
+    """Raise :class:`UserError` for an entry of ``places`` that names no line of a file."""
     for place in places:
         if PLACE.fullmatch(place) is None:
             raise UserError(f"--at {place}: must be PATH:LINE, as check prints it")

@@ -36,7 +36,7 @@ def render(verification: Verification, *, colour: bool = False) -> str:
 
 
 def _teller(verification: Verification) -> Callable[[str], str]:
-    """Return what writes a sentence down: it knows the paths that may be named there."""
+    """Return the function that renders a sentence; it knows which paths may be named."""
     paths = {step.path for rewrite in verification.rewrites for found in rewrite.findings for step in found.trail}
     paths |= {found.path for rewrite in verification.rewrites for found in rewrite.findings}
     for entry in verification.entries:

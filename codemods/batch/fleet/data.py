@@ -192,7 +192,7 @@ def _saving(row: dict[str, Any]) -> Saving:
 
 
 def _reasons(repositories: list[Row], rows: dict[str, Row]) -> list[tuple[str, str, str, int]]:
-    """Why repositories came no further: state, stage, reason without what is theirs alone, and how many."""
+    """Why repositories stopped: state, stage, the reason without details of a single one, and how many."""
     counted: Counter[tuple[str, str, str]] = Counter()
     for row in repositories:
         if row["state"] in ("failed", "refused"):

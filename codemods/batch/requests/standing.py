@@ -44,7 +44,7 @@ class Standing:
     conflict: bool = False
 
     def text(self) -> str:
-        """It in a phrase: ``open, checks red, 2 comments``."""
+        """The standing as a phrase: ``open, checks red, 2 comments``."""
         parts = [f"{'draft, ' if self.draft and self.state == OPEN else ''}{self.state}"]
         if self.state == OPEN:
             parts += [f"checks {self.checks}"] if self.checks else []
@@ -109,7 +109,7 @@ def summary(rows: Iterable[Row]) -> str:
 
 
 def of_github(answer: Mapping[str, Any]) -> Answer:
-    """Read what ``gh pr view --json`` says. Raises :class:`Failed` for a state that is none."""
+    """Read what ``gh pr view --json`` says. Raises :class:`Failed` for a state that we do not know."""
     state = {"OPEN": OPEN, "MERGED": MERGED, "CLOSED": CLOSED}.get(str(answer.get("state")))
     if state is None:
         raise Failed(f"gh answered an unknown state: {answer.get('state')!r}")
@@ -188,7 +188,7 @@ def remarks_of_github(rows: Sequence[Mapping[str, Any]], me: str) -> tuple[Comme
 
 
 def of_gitlab(answer: Mapping[str, Any]) -> Answer:
-    """Read what ``glab mr view --output json`` says. Raises :class:`Failed` for a state that is none."""
+    """Read what ``glab mr view --output json`` says. Raises :class:`Failed` for a state that we do not know."""
     state = {"opened": OPEN, "locked": OPEN, "merged": MERGED, "closed": CLOSED}.get(str(answer.get("state")))
     if state is None:
         raise Failed(f"glab answered an unknown state: {answer.get('state')!r}")

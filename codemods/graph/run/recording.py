@@ -128,7 +128,7 @@ class Recording(Holding):
         return made
 
     def show_module(self, thing: Unknown, at: ast.AST, label: str) -> Module:
-        """Let something that cannot be seen be a module from here on."""
+        """Treat something that cannot be seen as a module from here on."""
         thing.module = Module(self.new_oid(), "", self.leaf(at, label))
         self.found_leaves.clear()
         return thing.module

@@ -1,4 +1,4 @@
-"""The same by the program ``dot`` of Graphviz, where it is installed, for graphs too large for our own layout."""
+"""Layout by Graphviz's program ``dot``, where it is installed, for graphs too large for our own layout."""
 
 from __future__ import annotations
 

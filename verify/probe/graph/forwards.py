@@ -154,7 +154,7 @@ class Forwards:
         self._undo = undo
 
     def rewind(self) -> None:
-        """This thread is in no module: an optimizer steps, and no forward does that."""
+        """Note that this thread is in no module: optimizers step outside of forwards."""
         self._thread.depth = 0
 
     def restart(self) -> None:

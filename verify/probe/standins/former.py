@@ -1,4 +1,4 @@
-"""Names that releases of Python, NumPy and others have no more: what took their place stands for them.
+"""Names that newer releases of Python, NumPy and others removed: their successors stand in for them.
 
 Old programs stop at such names long before they train.
 """
