@@ -18,6 +18,8 @@ _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE]
 _UNIT = re.compile(
     r"\s?(?:[numµ]?s|secs?|seconds?|mins?|minutes?|m|h|hours?|it/s|s/it|fps|/s|\w+/s|\w+/sec|[KMGT]i?B|bytes|B)\b"
 )
+#: tqdm tells a rate below one a second the other way round: https://tqdm.github.io/docs/tqdm/ (``rate_inv_fmt``).
+_SLOW = re.compile(r"(?<=\d)s/([A-Za-z]+)\b")
 _CLOCK = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}(?::\d\d){1,2}(?:[.,]\d+)?|\d+%\|")
 #: What a tensor's text has around its numbers; without a graph it has not.
 _TENSOR = re.compile(
@@ -76,7 +78,7 @@ class Unlike(NamedTuple):
 
 def read(text: str) -> Line:
     """Split a line into words, numbers and marks."""
-    plain = _CLOCK.sub(" ", _TENSOR.sub(" ", text))
+    plain = _SLOW.sub(r"\1/s", _CLOCK.sub(" ", _TENSOR.sub(" ", text)))
     found = list(_NUMBER.finditer(plain))
     numbers = [_number(match.group()) for match in found if not _UNIT.match(plain, match.end())]
     rest = _NUMBER.sub(" ", plain)

@@ -23,6 +23,8 @@ def gaps(one: str, other: str) -> list[bool]:
         ("mean 1.2346e+03", "mean 1234.5612"),
         ("epoch 3 took 1.25s", "epoch 3 took 9.5s"),
         ("1.5 seconds, 30 it/s, 3 GB", "7 seconds, 10 it/s, 2.5 GB"),
+        ("Walks:  10%|#   | 1/10 [00:00<00:03,  2.5it/s]", "Walks:  10%|#   | 1/10 [00:00<00:16,  1.84s/it]"),
+        ("3/9 [00:03<00:06, 1.01batch/s, loss=0.5]", "3/9 [00:04<00:08, 1.34s/batch, loss=0.5]"),
         ("2026-11-23 08:05:30,123 step 4", "2025-01-02 11:59:01,900 step 4"),
         ("<Net object at 0x7f12ab>", "<Net object at 0x7e00cd>"),
         ("nan", "nan"),
@@ -52,6 +54,7 @@ def test_last_digits(one: str, other: str) -> None:
         ("loss 0.5", "loss 0.5 0.5"),
         ("1e-7", "2e-7"),
         ("tensor(0.5312)", "0.5314"),
+        ("3/9 [00:03<00:06, 1.01it/s, loss=0.5]", "3/9 [00:04<00:08, 1.34s/it, loss=0.6]"),
     ],
 )
 def test_differences(one: str, other: str) -> None:
