@@ -8,7 +8,7 @@ import copy
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from codemods.rewriting.choices import is_number, name_of
+from codemods.rewriting.choices import defaults, is_number, name_of
 from codemods.rewriting.parts import SUITES, header
 from codemods.source.errors import SourceError
 from codemods.source.syntax import parse
@@ -46,26 +46,34 @@ def fixed_values(old: str, new: str, path: str, before: Collection[int], after: 
     told = [
         f"`{ast.unparse(one)}` became `{ast.unparse(other)}`"
         for first, second in zip(was, became, strict=True)
-        for one, other in _fixed(first, second, imported)
+        for one, other in _fixed(first, second, imported) or ()
         if not any(bound.get(name_of(a)) == ast.unparse(b) for a, b in ((one, other), (other, one)))
     ]
     return ", ".join(dict.fromkeys(told))
 
 
-def _fixed(one: ast.AST, other: ast.AST, imported: Collection[str]) -> Iterator[tuple[ast.AST, ast.AST]]:
+def _fixed(one: object, other: object, imported: Collection[str]) -> list[tuple[ast.AST, ast.AST]] | None:
     """The expressions at the same place of both, of which one is a constant and the other reads a variable, which
-    names that are ``imported`` are not."""
-    pair = [_is_constant(each) or _is_flag(each) for each in (one, other)]
-    if any(pair):
+    names that are ``imported`` are not; None where more differs than constants."""
+    if not (isinstance(one, ast.AST) and isinstance(other, ast.AST)):
+        return [] if one == other else None
+    constant = [_is_constant(each) or _is_flag(each) for each in (one, other)]
+    if any(constant):
         nodes = [each for node in (one, other) for each in ast.walk(node)]
         called = [each.func for each in nodes if isinstance(each, ast.Call)]
         read = {each.id for each in nodes if isinstance(each, ast.Name) and each not in called}
-        if not all(pair) and not read <= set(imported):
-            yield one, other
-    elif type(one) is type(other):
-        mine, theirs = list(ast.iter_child_nodes(one)), list(ast.iter_child_nodes(other))
-        for left, right in zip(mine, theirs, strict=True) if len(mine) == len(theirs) else ():
-            yield from _fixed(left, right, imported)
+        return [(one, other)] if not all(constant) and not read <= set(imported) else []
+    if type(one) is not type(other):
+        return None
+    found: list[tuple[ast.AST, ast.AST]] = []
+    for name in one._fields:
+        sides = [getattr(each, name, None) for each in (one, other)]
+        mine, theirs = ([*side] if isinstance(side, list) else [side] for side in sides)
+        inside = [_fixed(left, right, imported) for left, right in zip(mine, theirs, strict=False)]
+        if len(mine) != len(theirs) or None in inside:
+            return None
+        found += [pair for pairs in inside for pair in pairs or ()]
+    return found
 
 
 def _imported(text: str, path: str) -> set[str]:
@@ -86,7 +94,9 @@ def _bindings(text: str, path: str) -> dict[str, str]:
     stores: Counter[str] = Counter()
     values: dict[str, str] = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.arg | ast.keyword):
+        if isinstance(node, ast.arguments):
+            values.update((arg, ast.unparse(default)) for arg, default in defaults(node))
+        elif isinstance(node, ast.arg | ast.keyword):
             stores[node.arg or ""] += 1
         elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
             stores[name_of(node)] += 1
