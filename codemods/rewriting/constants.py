@@ -42,12 +42,13 @@ def fixed_values(old: str, new: str, path: str, before: Collection[int], after: 
     was, became = (_headers(text, path, lines) for text, lines in ((old, before), (new, after)))
     if len(was) != len(became):
         return ""
-    bound, imported = _bindings(old, path), _imported(old, path) | _imported(new, path)
+    known, bound = _bindings(old, path), _bindings(new, path)
+    imported = _imported(old, path) | _imported(new, path)
     told = [
         f"`{ast.unparse(one)}` became `{ast.unparse(other)}`"
         for first, second in zip(was, became, strict=True)
         for one, other in _fixed(first, second, imported) or ()
-        if not any(bound.get(name_of(a)) == ast.unparse(b) for a, b in ((one, other), (other, one)))
+        if known.get(name_of(one)) != ast.unparse(other) and bound.get(name_of(other)) != ast.unparse(one)
     ]
     return ", ".join(dict.fromkeys(told))
 
@@ -65,6 +66,8 @@ def _fixed(one: object, other: object, imported: Collection[str]) -> list[tuple[
         return [(one, other)] if not all(constant) and not read <= set(imported) else []
     if type(one) is not type(other):
         return None
+    if isinstance(one, ast.keyword) and one.arg in _SEEN:
+        return []
     found: list[tuple[ast.AST, ast.AST]] = []
     for name in one._fields:
         sides = [getattr(each, name, None) for each in (one, other)]

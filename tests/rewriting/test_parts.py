@@ -274,6 +274,8 @@ def test_a_value_that_becomes_a_constant_is_the_same_by_chance(old: str, new: st
         ("f(7)\n", "f(int('7'))\n"),
         ("x = a(3) * b(y)\n", "x = b(y) * a(3)\n"),
         ("x = f(y)\n", "x = f(y).g(False)\n"),
+        ("x.backward(retain_graph=a > b)\n", "x.backward(retain_graph=True)\n"),
+        ("def f(n): g('b')\nx = f(1)\n", "def f(n, end='b'): g(end)\nx = f(1)\n"),
         ("x = (i + 1) % n == 0\n", "x = i % n == n - 1\n"),
         ("def f(n, end='b'): g(n)\nx = f(1)\nh('b')\n", "def f(n, end='b'): g(n)\nx = f(1)\nh(end)\n"),
         ("f(a)\n", "f(b)\n"),
