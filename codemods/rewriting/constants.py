@@ -68,6 +68,8 @@ def _fixed(one: object, other: object, imported: Collection[str]) -> list[tuple[
         return None
     if isinstance(one, ast.keyword) and one.arg in _SEEN:
         return []
+    if isinstance(one, ast.BinOp) and isinstance(other, ast.BinOp) and _is_turned(one, other):
+        return []
     found: list[tuple[ast.AST, ast.AST]] = []
     for name in one._fields:
         sides = [getattr(each, name, None) for each in (one, other)]
@@ -77,6 +79,13 @@ def _fixed(one: object, other: object, imported: Collection[str]) -> list[tuple[
             return None
         found += [pair for pairs in inside for pair in pairs or ()]
     return found
+
+
+def _is_turned(one: ast.BinOp, other: ast.BinOp) -> bool:
+    """Whether two operands, of which one is a number, change places in a sum or a product."""
+    commutes = isinstance(one.op, (ast.Add, ast.Mult)) and type(one.op) is type(other.op)
+    turned = (ast.dump(one.left), ast.dump(one.right)) == (ast.dump(other.right), ast.dump(other.left))
+    return commutes and turned and (is_number(one.left) or is_number(one.right))
 
 
 def _imported(text: str, path: str) -> set[str]:

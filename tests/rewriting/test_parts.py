@@ -254,6 +254,8 @@ def test_operands_that_come_or_go(old: str, new: str, told: str) -> None:
         ("x = y / len(z)\n", "x = y / 8\n", "`len(z)` became `8`"),
         ("for x in range(n): g()\n", "for x in range(4): g()\n", "`n` became `4`"),
         ("n = 4; n = f()\nfor x in range(n): g()\n", "n = 4; n = f()\nfor x in range(4): g()\n", "`n` became `4`"),
+        ("x = a - 1\n", "x = 1 - a\n", "`a` became `1`, `1` became `a`"),
+        ("f(a, 1)\n", "f(1, a)\n", "`a` became `1`, `1` became `a`"),
     ],
 )
 def test_a_value_that_becomes_a_constant_is_the_same_by_chance(old: str, new: str, told: str) -> None:
@@ -273,6 +275,8 @@ def test_a_value_that_becomes_a_constant_is_the_same_by_chance(old: str, new: st
         ("import os\nf('a/b')\n", "import os\nf(os.path.join('a', 'b'))\n"),
         ("f(7)\n", "f(int('7'))\n"),
         ("x = a(3) * b(y)\n", "x = b(y) * a(3)\n"),
+        ("x += f(y) * 2\n", "x += 2 * f(y)\n"),
+        ("x = f(1 + y)\n", "x = f(y + 1)\n"),
         ("x = f(y)\n", "x = f(y).g(False)\n"),
         ("x.backward(retain_graph=a > b)\n", "x.backward(retain_graph=True)\n"),
         ("def f(n): g('b')\nx = f(1)\n", "def f(n, end='b'): g(end)\nx = f(1)\n"),

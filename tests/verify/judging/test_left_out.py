@@ -90,7 +90,7 @@ WRONG = [
     ("cut from a graph", "penalty = head(encoder(x)).mean()", "penalty = head(encoder(x)).mean().detach()"),
     ("gradient scaled", "penalty = head(encoder(x)).mean()", "penalty = head(encoder(x) * 1.001).mean()"),
     ("argument of what is left out", 'np.load("../kept.npy", penalty)', 'np.load("../kept.npy", penalty * 2)'),
-    ("a path", 'f"more-{epoch}.npy"', 'f"more-{epoch + 1}.npy"'),
+    ("a path", '/more-{epoch}.npy', '/more-{epoch + 1}.npy'),
     ("keys", '{"one": total, "two": epoch}', '{"two": total, "one": epoch}'),
     ("called twice", '    extra = np.load("../extra.npy", total)\n',
      '    np.load("../extra.npy", total)\n    extra = np.load("../extra.npy", total)\n'),
