@@ -775,7 +775,8 @@ VALUES = "{name: value.detach() for name, value in parts.items()}"
     [
         (DICT, "seen.append(dict(parts))", f"seen.append({VALUES})"),
         (DICT, "seen.append(parts.copy())", f"seen.append({VALUES})"),
-        (DICT, "log[step] = {**parts}", f"log[step] = {{**{VALUES}}}"),
+        (DICT, "log[step] = {**parts}", f"log[step] = {VALUES}"),
+        (DICT, "seen.append(list(parts.values()))", "seen.append([value.detach() for value in parts.values()])"),
         (DICT, "seen.append({**parts, 'step': step})", f"seen.append({{**{VALUES}, 'step': step}})"),
         (DICT, "seen.append(dict(parts, step=step))", f"seen.append(dict({VALUES}, step=step))"),
         (DICT, "seen.append((step, dict(parts)))", f"seen.append((step, {VALUES}))"),

@@ -162,15 +162,15 @@ class Storing:
 class Copied:
     """A list or dict that is copied on its way into a container, and holds tensors, numbers and texts only.
 
-    ``pairs`` tells that it is a dict, ``mixed`` that not all of it are tensors. ``call`` is what gives a copy of it and
-    nothing else: a method, which gives what its class says, or a function.
+    ``pairs`` tells that it is a dict, ``mixed`` that not all of it are tensors. ``whole`` is what gives a copy of it
+    and nothing else: a display, a function, or a method, which gives what its class says.
     """
 
     expression: ast.expr
     pairs: bool
     mixed: bool
     nodes: tuple[Node, ...]
-    call: ast.Call | None
+    whole: ast.expr | None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

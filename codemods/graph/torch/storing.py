@@ -218,12 +218,14 @@ class Stores(Modules):
         if isinstance(expression, (ast.List, ast.Tuple)):
             for element in expression.elts:
                 if isinstance(element, ast.Starred):
-                    yield from self._copied(element.value, Sequence)
+                    alone = isinstance(expression, ast.List) and len(expression.elts) == 1
+                    yield from self._copied(element.value, Sequence, expression if alone else None)
                 else:
                     yield from self._copies_in(element)
         elif isinstance(expression, ast.Dict):
             for key, value in zip(expression.keys, expression.values, strict=True):
-                yield from self._copied(value, Mapping) if key is None else self._copies_in(value)
+                whole = expression if len(expression.keys) == 1 else None
+                yield from self._copied(value, Mapping, whole) if key is None else self._copies_in(value)
         elif isinstance(expression, ast.Call):
             made, given, named = self.run.trace.called.get(expression), expression.args, expression.keywords
             if made in ("builtins.dict", "builtins.list", "builtins.tuple") and len(given) == 1:
@@ -233,7 +235,7 @@ class Stores(Modules):
                 yield from self._copied(expression.func.value, (Mapping, Sequence), expression)
 
     def _copied(
-        self, expression: ast.expr, kinds: type[Value] | tuple[type[Value], ...], call: ast.Call | None = None
+        self, expression: ast.expr, kinds: type[Value] | tuple[type[Value], ...], whole: ast.expr | None = None
     ) -> Iterator[Copied]:
         """The container of such a kind that ``expression`` is, where all that it holds are tensors, numbers and
         texts."""
@@ -250,7 +252,7 @@ class Stores(Modules):
         nodes = tuple(dict.fromkeys(one.node for one in held if one.node is not None))
         plain = all(isinstance(one, (Tensor, Const, Plain)) for one in held)
         if nodes and plain and not any(node.leaf for node in nodes):
-            yield Copied(expression, pairs, not all(isinstance(one, Tensor) for one in held), nodes, call)
+            yield Copied(expression, pairs, not all(isinstance(one, Tensor) for one in held), nodes, whole)
 
     def parts_of(self, expression: ast.expr) -> list[tuple[ast.expr, Value]]:
         """The smallest expressions in ``expression`` that carry a graph into it, as evaluated last, and their

@@ -297,16 +297,21 @@ def _in_object(event: Storing) -> bool:
     return any(isinstance(o, Instance) and not o.cls.container for o in options_of(event.value))
 
 
+#: What fits into a comprehension: ``losses``, ``self.losses.values()``.
+_SHORT = (ast.Name, ast.Attribute, ast.Call, ast.expr_context)
+
+
 def _copies(event: Storing, others: set[Node]) -> tuple[Copy, ...]:
     """The containers that a value is copied from; nothing where it has graphs other than theirs and ``others``."""
     file = event.place.frame.file
     found = []
     for copied in event.copies:
-        source, call = copied.expression, copied.call
-        if call is not None and isinstance(call.func, ast.Attribute) and not _is_plain_container(file, source):
+        source, whole = copied.expression, copied.whole
+        of_method = isinstance(whole, ast.Call) and isinstance(whole.func, ast.Attribute)
+        if of_method and not _is_plain_container(file, source):
             return ()
-        if call is not None and isinstance(source, (ast.Name, ast.Attribute)):
-            found.append(Copy(file.path, file.span(call), copied.pairs, ast.unparse(source), copied.mixed))
+        if whole is not None and all(isinstance(n, _SHORT) for n in walking.walk(source)):
+            found.append(Copy(file.path, file.span(whole), copied.pairs, ast.unparse(source), copied.mixed))
         else:
             found.append(Copy(file.path, file.span(source), copied.pairs, "", copied.mixed))
     covered = others.union(*(copied.nodes for copied in event.copies))
