@@ -13,6 +13,7 @@ from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.modules import Modules, Quiet
 from codemods.graph.model.nodes import Carrier, Frame, Value
 from codemods.graph.model.program import ParsedFile
+from codemods.graph.model.spelled import spelled
 from codemods.graph.model.state import State
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import Const, Imported, Join, Library, Namespace, Plain, TreeModule
@@ -94,13 +95,25 @@ class Loading(Functions):
         """Whether the module of a library's function may hand what it gets to code of the tree."""
         if path.partition(".")[0] in TOLD_APART:
             return False
-        loaded = self.run.looked_at & self.modules.loaded.keys()
-        files = [self.run.frame.file, *filter(None, map(self.importer.file, sorted(loaded)))]
-        known = self.modules.answering
+        files, known = self._loaded(), self.modules.answering
         for file in files:
             if file.path not in known:
                 known[file.path] = answering(file)
         return any(path.startswith(f"{module}.") for file in files for module in known[file.path])
+
+    def may_write(self, name: str) -> bool:
+        """Whether a loaded file may write an attribute of that name in a way that is not followed."""
+        known = self.modules.spelled
+        for file in self._loaded():
+            if file.path not in known:
+                known[file.path] = spelled(file)
+        return any(known[file.path].may_write(name) for file in self._loaded())
+
+    def _loaded(self) -> list[ParsedFile]:
+        """The file that runs, the one that the run began in, and those that are imported."""
+        loaded = self.run.looked_at & self.modules.loaded.keys()
+        begun = [frame.file for frame in self.run.trace.frames[:1]]
+        return [self.run.frame.file, *begun, *filter(None, map(self.importer.file, sorted(loaded)))]
 
     def module_value(self, name: str) -> Value:
         """What ``import name`` binds."""

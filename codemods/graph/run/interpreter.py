@@ -41,6 +41,10 @@ class Interpreter(Protocol):
         """Whether the module of a library's function may hand what it gets to code of the tree."""
         ...
 
+    def may_write(self, name: str) -> bool:
+        """Whether a loaded file may write an attribute of that name in a way that is not followed."""
+        ...
+
     def import_named(self, args: Arguments) -> Value | None:
         """What ``importlib.import_module`` gives; None where that is not in the tree."""
         ...

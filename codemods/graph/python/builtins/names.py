@@ -7,6 +7,7 @@ import ast
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import MODULE_NAMES
 from codemods.graph.model.facts.libraries import OF_CLASSES, SOME
+from codemods.graph.model.kinds import FunctionKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.program import ClassInfo
 from codemods.graph.model.state import MADE, PARTLY
@@ -51,12 +52,14 @@ def _hasattr(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Val
 
 def _has(engine: Containers, owner: Value, name: str) -> bool | None:
     """Whether it has an attribute of that name; None where that is not known."""
-    if not isinstance(owner, Instance):
+    if not isinstance(owner, Instance) or engine.run.interpreter.may_write(name):
         return None
-    if owner.cls.find(name):
-        return True
-    if isinstance(engine.run.s.get((owner.oid, name)), Value):
-        return None if engine.run.s.get((owner.oid, f"{PARTLY}{name}")) else True
+    found = owner.cls.find(name)
+    if found is not None or isinstance(engine.run.s.get((owner.oid, name)), Value):
+        partly = found is None and engine.run.s.get((owner.oid, f"{PARTLY}{name}"))
+        # a property is asked, and may say that it has none
+        asked = isinstance(found, Function) and found.kind is FunctionKind.PROPERTY
+        return None if partly or asked or engine.special_names(owner.cls) else True
     return False if _lacks(engine, owner, name) else None
 
 
