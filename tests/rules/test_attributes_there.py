@@ -189,3 +189,23 @@ def test_parts_of_a_public_model_are_put_into_a_model_one_by_one(tmp_path: Path)
     for listed in (*unseen, *(f"list({parts})" for parts in unseen)):
         text = code.format(listed=listed).replace("import torch\n", "import torch\n    import mylib\n", 1)
         assert Promise.EXACT not in [f.promise for f in found(tmp_path, RULE, text)]
+
+
+MODULE = {"base": "nn.Module", "begin": "super().__init__()"}
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "step.apply(lambda part: setattr(part, 'scale', True))",
+        "def mark(part):\n    setattr(part, 'scale', True)\nstep.apply(mark)",
+    ],
+)
+def test_a_flag_that_apply_sets_is_not_known(tmp_path: Path, after: str) -> None:
+    given = {**MODULE, "make": "self.scale = False", "after": after}
+    assert Promise.EXACT not in asked(tmp_path, "self.scale", **given)
+
+
+@pytest.mark.parametrize("given", [{}, MODULE, {**MODULE, "after": "step.apply(lambda part: part.train())"}])
+def test_a_flag_that_nobody_sets_is_known(tmp_path: Path, given: dict[str, str]) -> None:
+    assert asked(tmp_path, "self.scale", **{"make": "self.scale = False", **given}) == [Promise.EXACT]

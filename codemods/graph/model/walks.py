@@ -13,8 +13,8 @@ from codemods.terms.words import words
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
-_KEEPING = frozenset({"append", "appendleft", "add", "extend", "insert", "put", "setdefault", "update", "backward"})
-"""Methods by which Python's own containers keep what they get, and the one that walks it."""
+_KEEPING = words("append appendleft add extend insert put setdefault update backward setattr __setattr__ exec")
+"""What Python's own containers and objects keep a value by, and the method that walks it."""
 
 TOLD_APART = CARRYING_LIBRARIES | {"", "builtins", "torch"}
 """Libraries of which is followed what they do with classes and functions of the tree, and what is none."""
@@ -52,7 +52,7 @@ def keeps(definition: ast.AST) -> bool:
             return True
         if isinstance(node, (ast.Global, ast.Nonlocal)):
             return True
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPING:
+        if isinstance(node, ast.Call) and _called(node) in _KEEPING:
             return True
     return False
 

@@ -190,6 +190,7 @@ fault(
     "loss-cut-off",
     "",
     ("    with torch.no_grad():\n        output", "    output"),
+    ("    loss.requires_grad = True\n", ""),
 )
 fault(
     "outputs of a step that are kept as a dictionary",

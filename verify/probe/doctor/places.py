@@ -72,11 +72,14 @@ class Places(TorchDispatchMode):
         return result
 
     def _follow(self, result: Any, inputs: list[Any], places: set[str], frame: FrameType) -> None:
+        import torch
         from torch.multiprocessing.reductions import StorageWeakRef
 
         labels = known.current
         old = set(map(storage, inputs))
-        source = next((tensor for tensor in inputs if tensor.dim()), None) if len(places) == 1 else None
+        sources = [tensor for tensor in inputs if tensor.dim()] if len(places) == 1 else []
+        # What a layer gets says more than its own weights.
+        source = min(sources, key=lambda tensor: isinstance(tensor, torch.nn.Parameter), default=None)
         made_of = () if source is None else self._line(source)
         for tensor in _tensors([result]):
             key = storage(tensor)

@@ -98,6 +98,7 @@ def _code(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     run = engine.run
     named = [v for space in {run.frame.fid, run.frame.module_globals} for v in run.elements(Namespace(space))]
     run.escape_all([*named, *args.all()], Escape.EVALUATED_TEXT)
+    run.hand_over(Arguments(None, named), at)
     made = run.opaque(at, name, args.all())
     run.may_be_put(args, made, at)
     return run.unseen_call(made, name)

@@ -132,5 +132,5 @@ def test_what_nothing_is_at_hand_for_is_made_up_and_made_again() -> None:
     again, _ = driven(*(replace(each, recipe=recipes[each.name]) for each in wanted), make_up=True, seed=0)
     assert [each.values.digest for each in again.outputs] == [each.values.digest for each in record.outputs]
     assert len([each for each in record.outputs if each.form is not None]) == 4
-    assert record.outputs[0].graphs == "1"
+    assert record.outputs[0].graphs.partition("|")[0] == "1"
     assert "what is called" not in done.stdout
