@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import PurePath
 
 from codemods.terms.counting import listed
@@ -70,7 +71,30 @@ def found(
 
     ``lines`` are those to reach; ``in_time`` tells whether that many seconds are left.
     """
-    watch = sorted(set(lines))
+    look = partial(_found, runner, command, trees, sorted(set(lines)), in_time, tell)
+    left, goes_on, backwards = look(files=True)
+    known = runner.instead
+    if known.files and not backwards:
+        # It may be what was made up that ends it: what reads the files is left out then.
+        runner.instead = replace(known, files=())
+        others, finishes, backwards = look(files=False)
+        if backwards:
+            return others, finishes
+        runner.instead = known
+    return left, goes_on
+
+
+def _found(
+    runner: Runner,
+    command: Command,
+    trees: Mapping[str, ast.AST],
+    watch: list[Line],
+    in_time: Callable[[float], bool],
+    tell: Callable[[str], None],
+    *,
+    files: bool,
+) -> tuple[tuple[Left, ...], bool, int]:
+    """The same with or without made-up ``files``, and how many backwards the last run made."""
     also = [
         (path, node.lineno) for path, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.stmt)
     ]
@@ -79,18 +103,19 @@ def found(
     seconds, added = 0.0, 1
     tried: set[tuple[object, ...]] = set()
     again = goes_on = False
+    backwards = 0
     for _ in range(_MOST):
         if not in_time(2 * seconds):
             break
         knobs = Knobs(left=left)
         try:
-            files = knobs.over_tree(runner.root)
+            over = knobs.over_tree(runner.root)
         except Unfit:
             break
         tell(f"the original without {left[-1].place if left else 'what it lacks'}: {command.text}")
-        more = {**knobs.configuration(), "explore": True, "again": again, "arguments": True, "try_files": True}
-        run = runner.run("original", command, files=files, watch=[[line] for line in watch], also=also, more=more)
-        seconds = max(seconds, run.wall)
+        more = {**knobs.configuration(), "explore": True, "again": again, "arguments": True, "try_files": files}
+        run = runner.run("original", command, files=over, watch=[[line] for line in watch], also=also, more=more)
+        seconds, backwards = max(seconds, run.wall), len(run.record.backwards)
         before_files = runner.instead.files
         runner.instead = runner.instead.with_files(made_in(run))
         fresh_files = runner.instead.files != before_files
@@ -134,7 +159,7 @@ def found(
         tried.add(step)
         left = (*left, *(replace(each, form={**each.form, "batch": batch}) for each in (new, *others)))
     # What no run came to, or what there was no time to find, is none.
-    return tuple(each for each in left if each.recipe is not None), goes_on
+    return tuple(each for each in left if each.recipe is not None), goes_on, backwards
 
 
 def made_up(
