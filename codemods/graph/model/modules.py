@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from codemods.graph.model.cells import Key
 from codemods.graph.model.nodes import Node, Shadow
-from codemods.graph.model.spelled import Spelled
 from codemods.graph.model.state import by_owner
 from codemods.graph.model.values import Class, Unknown
 
@@ -44,8 +43,6 @@ class Modules:
         self.attributes: dict[int, dict[Any, None]] = {}
         self.closures: dict[int, int] = {}
         self.stars: dict[int, list[str]] = {}
-        self.spelled: dict[str, Spelled] = {}
-        """Of each file that was asked: which attributes it may write unseen."""
         self.answering: dict[str, frozenset[str]] = {}
         """Of each file, the modules of libraries that may hand what they get to its code."""
         self.nodes: dict[Node, tuple[bool, bool, Shadow]] = {}

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from codemods.graph.model.program import ParsedFile
 from codemods.source.walking import walk
 
 _RUN_TEXTS = frozenset({"exec", "eval", "compile", "__import__"})
@@ -34,13 +33,13 @@ class Spelled(NamedTuple):
         return self.anything or name in self.words
 
 
-def spelled(file: ParsedFile) -> Spelled:
+def spelled(tree: ast.Module) -> Spelled:
     """What a file spells out: the words of its texts but for those that ``hasattr`` and ``getattr`` ask for, and
     keywords where it looks at all attributes of something."""
-    nodes = list(walk(file.tree))
+    nodes = list(walk(tree))
     bare = {n.id for n in nodes if isinstance(n, ast.Name)}
     names = bare | {n.attr for n in nodes if isinstance(n, ast.Attribute)}
-    words = {word for text in _texts(file, nodes) for word in _WORD.findall(text)}
+    words = {word for text in _texts(nodes) for word in _WORD.findall(text)}
     if not names.isdisjoint(_HOLDING):
         words |= {n.arg for n in nodes if isinstance(n, ast.keyword) and n.arg}
     empties = not names.isdisjoint(_HELD) and not names.isdisjoint(_EMPTYING)
@@ -49,10 +48,10 @@ def spelled(file: ParsedFile) -> Spelled:
     return Spelled(frozenset(words), empties or _SCRIPT in imported or not bare.isdisjoint(_RUN_TEXTS))
 
 
-def _texts(file: ParsedFile, nodes: list[ast.AST]) -> Iterator[str]:
+def _texts(nodes: list[ast.AST]) -> Iterator[str]:
+    calls = (n for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in _ASKING)
+    names_nothing = {id(given) for call in calls for given in call.args}
+    names_nothing |= {id(n.value) for n in nodes if isinstance(n, ast.Expr)}
     for node in nodes:
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            outer = file.parent(node)
-            asked = isinstance(outer, ast.Call) and isinstance(outer.func, ast.Name) and outer.func.id in _ASKING
-            if not asked and not isinstance(outer, ast.Expr):
-                yield node.value
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in names_nothing:
+            yield node.value

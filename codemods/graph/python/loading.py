@@ -103,11 +103,7 @@ class Loading(Functions):
 
     def may_write(self, name: str) -> bool:
         """Whether a loaded file may write an attribute of that name in a way that is not followed."""
-        known = self.modules.spelled
-        for file in self._loaded():
-            if file.path not in known:
-                known[file.path] = spelled(file)
-        return any(known[file.path].may_write(name) for file in self._loaded())
+        return any(file.once(spelled, file.tree).may_write(name) for file in self._loaded())
 
     def _loaded(self) -> list[ParsedFile]:
         """The file that runs, the one that the run began in, and those that are imported."""
