@@ -750,7 +750,7 @@ def test_what_keeps_the_losses_is_named(name: str, tmp_path: Path) -> None:
     program = LOOP.replace("seen = []", begin).replace("seen.append(loss)", put)
     head = HEAD + "\nimport heapq, itertools\nclass Box: pass\nbox = Box()\n"
     [found] = analysed(tmp_path, Options(select=RULES), head, program)
-    assert found.message.startswith(f"{keeper} keeps loss.clone() attached")
+    assert found.message.startswith(f"{keeper} keeps loss.clone() with its graph")
 
 
 # copies of containers

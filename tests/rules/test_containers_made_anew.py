@@ -52,7 +52,7 @@ train()
 def test_it_keeps_each_loss(tmp_path: Path, begin: str, grow: str, end: str, after: str) -> None:
     findings = found(tmp_path, HISTORY, LEARNING, TRAIN.format(begin=begin, grow=grow, end=end))
     assert [f.promise for f in findings] == [Promise.EXACT]
-    assert findings[0].message.startswith("losses keeps loss attached")
+    assert findings[0].message.startswith("losses keeps loss with its graph")
     text = (tmp_path / "train.py").read_text()
     assert added(text, mended(tmp_path, findings)) == [after]
 

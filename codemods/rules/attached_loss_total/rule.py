@@ -104,12 +104,11 @@ class AttachedLossTotal(Rule):
             prefix, suffix = {"float": ("float(", ")"), "item": ("", ".item()"), "detach": ("", ".detach()")}[style]
             edits.append((where, WrapExpression(part, prefix, suffix)))
             texts.append(f"`{prefix}{first['value']}{suffix}`" if len(parts) == 1 else f"`{prefix}...{suffix}`")
-        graph = "its graph stays in memory during later steps"
-        if first["verb"] != "holds on to":
-            graph = "the graph of every step stays in memory"
-        message = (
-            f"{first['name']} {first['verb']} {first['value']} attached: {graph}, though no backward needs it again"
-        )
+        graph = "every step's graph stays in memory"
+        if first["verb"] == "holds on to":
+            graph = "it stays in memory during later steps"
+        keeps = f"{first['name']} {first['verb']} {first['value']} with its graph"
+        message = f"{keeps}: {graph}, though no backward needs it again"
         copies = _copies(known)
         edits += copies
         texts += ["a copy whose values are detached"] * len(copies)

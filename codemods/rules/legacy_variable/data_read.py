@@ -42,17 +42,17 @@ def data(site: Site, file: ParsedFile) -> Change | None:
         return None
     outer = file.parent(node)
     if isinstance(outer, ast.Call) and node in outer.args and (_likens(file, outer, node) or _asks(file, outer)):
-        message, suffix = ".data has no use where only the type or the shape is read", ""
+        message, suffix = ".data does nothing where only type or shape is read", ""
     elif isinstance(outer, ast.Attribute) and outer.attr in _WITHOUT_DATA and not _casts(file, outer):
-        message, suffix = f".data has no use in front of {outer.attr}", ""
+        message, suffix = f".data does nothing before .{outer.attr}", ""
     elif is_cut(node.value):
-        message, suffix = ".data has no use after detach()", ""
+        message, suffix = ".data does nothing after detach()", ""
     elif is_detached_here(file, node):
-        message, suffix = ".data has no use in front of detach()", ""
+        message, suffix = ".data does nothing before detach()", ""
     elif _decides(file, node) or _is_answered(file, outer):
-        message, suffix = ".data has no use where the result has no history anyway", ""
+        message, suffix = ".data does nothing where the result has no history anyway", ""
     elif _is_plain(site, file, node):
-        message, suffix = ".data has no use on a tensor without a history", ""
+        message, suffix = ".data does nothing on a tensor without a history", ""
     else:
         message, suffix = ".data hides changes of the tensor from autograd; detach() reads the same values", ".detach()"
     return change_of(

@@ -76,9 +76,9 @@ def variable(site: Site, file: ParsedFile, found: Sequence[Finding]) -> Change |
     if wants:
         message = "Variable(..., requires_grad=True) makes a new leaf, which a tensor does by itself since PyTorch 0.4"
     elif not plain and suffix:
-        message = "Variable() hands its tensor on without its history, which today is called detach()"
+        message = "Variable() cuts its tensor off the graph; today that is detach()"
     else:
-        message = "Variable() has had no use since PyTorch 0.4: it hands its tensor on"
+        message = "Variable() does nothing since PyTorch 0.4: it returns its tensor"
     if partners:
         message = _VOLATILE
     elif volatile is not None:
