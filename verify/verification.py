@@ -88,9 +88,12 @@ def verify(
 
         originals = []
         lacked = []
+        given = runner.instead
         late: tuple[str, ...] = ()
         for number, command in enumerate(commands):
             tell(f"original: {command.text}")
+            # What one command lacks may be there for another, which goes its way with it.
+            runner.instead = given
             try:
                 originals.append(_first(runner, command, tell, functools.partial(mended, command)))
                 lacked.append(runner.instead)
@@ -143,13 +146,14 @@ def _entries(
     search = None if runner.settings.shapes else _search(runner, rewriter, version, exclude, tell)
     entries = []
     for command, original, instead in runs:
-        # With what a later command lacks this one may take another branch than in its first run.
         runner.instead = instead
         if search is None:
             entries.append(judge_by_shapes(runner, rewriter, version, command, original, tell))
         else:
             entries.append(_judged(runner, rewriter, version, command, original, tell, search.also))
-    return entries if search is None else search.run([command for command, *_ in runs], entries)
+    if search is None:
+        return entries
+    return search.run([(command, instead) for command, _, instead in runs], entries)
 
 
 def _judged(

@@ -125,7 +125,7 @@ class SharedRunner(Runner):
         )
 
     def _program(self, command: Command, files: Mapping[str, bytes]) -> Any:
-        made_up = repr((self.instead, command.text in self.without_states, self.leaving))
+        made_up = repr((replace(self.instead, more=None), self.leaving))
         return command.argv, command.cwd, tuple(sorted(files.items())), made_up
 
     def _known(self, made: Sequence[_Made], name: str, asked: Asked, seeds: tuple[Any, ...] | None) -> Run | None:

@@ -44,13 +44,14 @@ _WALKS = frozenset({"backward", "manual_backward", "fit", "train"})
 
 @contextmanager
 def without_modules(runner: Runner, trees: Mapping[str, ast.AST]) -> Iterator[None]:
-    """Have ``runner`` stand in for all modules that the tree imports and the interpreter lacks."""
+    """Have ``runner`` stand in for all modules that the tree imports and the interpreter lacks, and for what else was
+    found."""
     own = {PurePath(path).parts[0].partition(".")[0] for path in trees}
     names = imports(trees.values()) - own - NEVER_MADE_UP
     known = runner.instead
-    lacking = known.beside(*sorted(runner.lacks(names)), folders=(".",)).with_files(runner.files_found)
+    lacking = (known.more or known).beside(*sorted(runner.lacks(names)), folders=(".",))
     # What the script itself is seen to compare goes before what others do.
-    compared = {**compared_texts(tree for _, tree in sorted(trees.items())), **dict(known.compared)}
+    compared = {**compared_texts(tree for _, tree in sorted(trees.items())), **dict(lacking.compared)}
     runner.instead = replace(lacking, compared=tuple(compared.items()))
     try:
         yield

@@ -28,7 +28,7 @@ from verify.reaching.drives import drive, imports, training
 from verify.reaching.knobs import Cap, Knobs, Unfit
 from verify.reaching.options import smaller, together
 from verify.running.asking import wants_of
-from verify.running.missing import ended_by
+from verify.running.missing import Instead, ended_by
 from verify.running.rewriting import Key, Rewriter, Version, below
 from verify.running.runner import Runner
 from verify.running.settings import Command
@@ -90,9 +90,9 @@ class Search:
                 paths |= {path, *self._places.callers(path, line)}
         return frozenset(found | {(path, line) for path in paths for line in asked(self._trees.get(path, EMPTY))})
 
-    def run(self, commands: Sequence[Command], entries: Sequence[Entry]) -> list[Entry]:
-        """Return ``entries`` of ``commands`` and those of the ways that reached more, with reasons for what stays
-        unreached."""
+    def run(self, commands: Sequence[tuple[Command, Instead]], entries: Sequence[Entry]) -> list[Entry]:
+        """Return ``entries`` of ``commands``, each with what stands in for what it lacks, and those of the ways that
+        reached more, with reasons for what stays unreached."""
         self._entries = list(entries)
         try:
             self._look(commands, entries)
@@ -100,34 +100,44 @@ class Search:
             self._late = str(error)
         return [self._explained(entry) for entry in self._entries]
 
-    def _look(self, commands: Sequence[Command], entries: Sequence[Entry]) -> None:
+    def _look(self, commands: Sequence[tuple[Command, Instead]], entries: Sequence[Entry]) -> None:
         self._until = time.monotonic() + self._runner.settings.reach_seconds
         self._kept = _ALONE * self._runner.settings.reach_seconds if self._runner.settings.data else 0.0
         ways = []
-        for command, known in zip(commands, entries, strict=True):
+        for (command, instead), known in zip(commands, entries, strict=True):
             if self._open() and not command.notebook:
-                ways.append(self._lighter(self._way(Way(command), known)))
+                self._runner.instead = instead
+                ways.append(self._lighter(self._way(Way(command, instead=instead), known)))
                 self._knobs(ways[-1])
-        for command in self._others(commands):
+        # Of what other scripts lack no run has told but that it is not installed.
+        others = Instead()
+        for _, instead in commands:
+            others = others.beside(*instead.modules, folders=instead.folders)
+        self._runner.instead = others
+        for command in self._others([command for command, _ in commands]):
             if not self._open() or not self._time(_OTHERS * self._runner.settings.reach_seconds):
                 break
             if self._lacks(command):
                 # It would stop at its imports: it has a run when they are stood in for.
-                ways.append(Way(command, lacks=True))
+                ways.append(Way(command, lacks=True, instead=others))
                 continue
-            entry = self._try(Way(command), Knobs(), "found in the tree")
+            way = Way(command, instead=others)
+            entry = self._try(way, Knobs(), "found in the tree")
             if entry is not None:
-                ways.append(self._lighter(self._way(Way(command), entry)))
+                ways.append(self._lighter(self._way(way, entry)))
                 self._knobs(ways[-1])
         for way in ways if self._runner.settings.data else ():
+            self._runner.instead = way.instead
             if self._open() and (way.lacks or (way.run is not None and died(way.run))):
                 with without_modules(self._runner, self._trees):
                     self._leave(way)
         for way in ways:
+            self._runner.instead = way.instead
             if self._open() and way.run is not None and not died(way.run):
                 self._drives(way, way.run)
         if self._open() and commands and self._runner.settings.data:
-            self._bare(commands[0])
+            command, self._runner.instead = commands[0]
+            self._bare(command)
 
     def _way(self, way: Way, entry: Entry) -> Way:
         """How to continue from ``entry`` of ``way``: where its original crashes, with the rewrites that get past the
@@ -202,14 +212,14 @@ class Search:
 
     def _leave(self, way: Way) -> None:
         """Run the command without the calls it stops at, with made-up values in their place."""
-        without = Way(way.command)
+        without = Way(way.command, instead=way.instead)
         entry = self._try(without, Knobs(), _WITHOUT) if way.lacks else None
         if entry is None or died(entry.original):
             lines = {line for group in self._open() for line in self._places.lines(group)}
             left, goes_on = found(self._runner, way.command, self._trees, lines, self._time, self._tell)
             if not left and (way.lacks or not goes_on):
                 return
-            without = Way(way.command, left=left)
+            without = replace(without, left=left)
             entry = self._try(without, Knobs(), _MADE if left else _WITHOUT)
         if entry is None:
             return

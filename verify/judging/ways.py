@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import shlex
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from codemods.source.entries import find_entries, read_readme
@@ -15,6 +15,7 @@ from verify.measured.results import Run
 from verify.measured.steered import Driven
 from verify.reaching.knobs import NONE, Knobs
 from verify.reaching.leaving import Left
+from verify.running.missing import Instead
 from verify.running.rewriting import Version
 from verify.running.settings import Command, entry_command
 
@@ -27,7 +28,7 @@ class Way:
     """A command, the version of the tree that goes on where the original dies (None: the original does), and its run,
     with its lines as they are in the original. ``left`` is what is left out of it, ``batch`` the most items of a batch
     (0: as many as it takes), ``turned`` are the knobs that brought it there; ``lacks``: it was not run, because nobody
-    has installed what it imports."""
+    has installed what it imports. ``instead`` stands in for what the command lacks."""
 
     command: Command
     base: Version | None = None
@@ -36,6 +37,7 @@ class Way:
     batch: int = 0
     turned: Knobs = NONE
     lacks: bool = False
+    instead: Instead = field(default_factory=Instead)
 
     def knobs(self, more: Knobs) -> Knobs:
         """``more``, with all that this way has."""

@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from codemods.terms.words import words
 from verify.isolation.launcher.mounts import inside
@@ -25,9 +25,6 @@ from verify.probe.standins.modules import ENVIRONMENTS
 from verify.running.asking import Wants, wants_of
 from verify.running.settings import Command, Settings
 from verify.running.standins import UNSUPPORTED, parse
-
-if TYPE_CHECKING:
-    from verify.running.runner import Runner
 
 
 class Lack(enum.Enum):
@@ -116,8 +113,9 @@ class Instead:
     ``places``: folders (by path below the tree) that a program writes into; ``modules`` that do nothing, and
     ``folders`` of the tree with modules that are not installed; whether ``transforms``
     that fail on made-up images are left out, required ``arguments`` made up, of those that are ``compared`` with
-    a text one of these, and ``former`` names of libraries found; ``files`` that are made where the program asks for
-    them, by the probe's ``made`` events.
+    a text one of these, ``former`` names of libraries found, and saved ``states`` that are not there done without;
+    ``files`` that are made where the program asks for them, by the probe's ``made`` events. ``more`` is all that was
+    found for the program although it came to no backward with it.
     """
 
     texts: tuple[dict[str, Any], ...] = ()
@@ -129,6 +127,8 @@ class Instead:
     former: bool = False
     compared: tuple[tuple[str, str], ...] = ()
     files: tuple[dict[str, Any], ...] = ()
+    states: bool = False
+    more: Instead | None = None
 
     def with_files(self, files: Iterable[dict[str, Any]]) -> Instead:
         """A copy with more files; of those that it has it keeps what is in them."""
@@ -137,8 +137,8 @@ class Instead:
 
     def beside(self, *modules: str, folders: tuple[str, ...] = ()) -> Instead:
         """A copy with more modules and folders."""
-        known = tuple(dict.fromkeys((*self.modules, *modules)))
-        return replace(self, modules=known, folders=(*self.folders, *folders))
+        known, places = dict.fromkeys((*self.modules, *modules)), dict.fromkeys((*self.folders, *folders))
+        return replace(self, modules=tuple(known), folders=tuple(places))
 
     def configuration(self, root: Path, declared: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """The probe's configuration for a tree that programs see at ``root``."""
@@ -153,6 +153,7 @@ class Instead:
             "former": self.former,
             "compared": dict(self.compared),
             "made": list(self.files),
+            "states": self.states,
         }
 
 
@@ -385,11 +386,3 @@ def _given(name: str, argv: Sequence[str]) -> bool:
 
 def _same(one: str, other: str, command: Command) -> bool:
     return os.path.normpath(command.cwd / one) == os.path.normpath(command.cwd / other)
-
-
-def go_without_state(runner: Runner, command: Command, lacking: Piece, run: Run) -> bool:
-    """Have ``command`` run without what it loads into models, where that is ``lacking``; whether that is new."""
-    if command.text in runner.without_states or not may_be_state(lacking, run):
-        return False
-    runner.without_states.add(command.text)
-    return True

@@ -30,18 +30,18 @@ def brought_past(
     ``again`` runs the program once more, and is told how it does that. ``mended``: whether a run ends where a change
     mends it, so that no more is to be asked of the stand-ins.
     """
-    known = run, runner.instead, frozenset(runner.without_states)
+    known = runner.instead
+    first = run
     try:
         with contextlib.suppress(OutOfTime):
             run = _with_pieces(runner, command, run, again)
-            if _helps(runner, run, known[0], mended):
+            if _helps(runner, run, first, mended):
                 return run
     finally:
         runner.trying = None
     # It may be more than a logger: what the program says of a made-up one is of no use to anybody.
-    runner.files_found = runner.instead.files
-    runner.instead, runner.without_states = known[1], set(known[2])
-    return known[0]
+    runner.instead = replace(known, more=runner.instead)
+    return first
 
 
 def _helps(runner: Runner, run: Run, first: Run, mended: Callable[[Run], bool]) -> bool:
@@ -72,7 +72,8 @@ def _with_pieces(runner: Runner, command: Command, run: Run, again: Callable[[st
         elif lacking is None and not runner.instead.transforms and missing.unfit(run):
             runner.instead = replace(runner.instead, transforms=True)
             how = "without transforms that fit no made-up image"
-        elif lacking is not None and missing.go_without_state(runner, command, lacking, run):
+        elif lacking is not None and not runner.instead.states and missing.may_be_state(lacking, run):
+            runner.instead = replace(runner.instead, states=True)
             how = f"without {lacking.name}"
         elif ended and runner.tries_files and runner.trying is None:
             runner.trying = _lines(runner)

@@ -93,16 +93,13 @@ class Runner:
         self._numbers = itertools.count(1)
         #: When the first run began.
         self._began: float | None = None
-        #: Commands (as written) that run without the state dictionaries that they load.
-        self.without_states: set[str] = set()
         #: Not any more once a program was killed and what the probe held back was lost.
         self._hold = True
         self.instead = Instead()
         #: Whether what is in files that are not there may be found by trial; the lines by which a run that does so
-        #: tells how far it comes (None: it does not); what was found, whether or not it brought the program to train.
+        #: tells how far it comes (None: it does not).
         self.tries_files = False
         self.trying: Sequence[tuple[str, int]] | None = None
-        self.files_found: tuple[dict[str, Any], ...] = ()
         #: What every run leaves out; None for nothing.
         self.leaving: Leaving | None = None
         #: Functions, by path below the root and full name, of which the returned values are recorded, and variables.
@@ -136,7 +133,7 @@ class Runner:
 
     def take_up(self, other: Runner) -> None:
         """Stand in for what programs lack as ``other`` does."""
-        self.instead, self.leaving, self.without_states = other.instead, other.leaving, other.without_states
+        self.instead, self.leaving = other.instead, other.leaving
 
     def cancel(self) -> None:
         """End the runs that other threads make, and make no more."""
@@ -259,7 +256,6 @@ class Runner:
             "watchdog": settings.timeout - min(GRACE, 0.15 * settings.timeout),
             **self.instead.configuration(workspace.root, settings.stand_ins),
             "data": settings.data,
-            "states": command.text in self.without_states,
             "params": not settings.shapes,
             "hold": self._hold,
             "shapes": settings.shapes,
