@@ -39,9 +39,8 @@ The events and their fields:
   digits, ``commands`` for programs that are started), text (a line that has digits; null: from here on lines were left
   out)
 * ``file``: path (below the root, else its name), kind (``tensors``: names, digest, count, sums, numbers {name: hex},
-  kinds {name: type of a number that is no float, shape of a tensor}, texts {name: text}, a ``torch.save``, a
-  ``pickle.dump`` or an array;
-  ``text``: lines; ``bytes``: digest), in order of writing
+  kinds {name: type of whatever stands there, of a tensor its class, dtype and shape}, texts {name: text}, a
+  ``torch.save``, a ``pickle.dump`` or an array; ``text``: lines; ``bytes``: digest), in order of writing
 * ``changed``: paths {path below the root: kind and mode as ``ls`` shows them, or ``gone``}: files and folders that are
   others than at the start
 * ``state``: what is alive at the end: rng, names and parameters (of modules that were called), buffers, rates, waiting
@@ -172,8 +171,8 @@ class FileKind(str, enum.Enum):
 
 class Written(NamedTuple):
     """A file as it was written: ``tensors`` by their ``names``, ``numbers`` and ``texts`` by theirs, the ``lines`` of a
-    text, or the digest of something else. ``kinds`` are the types of the numbers that are no floats, shapes of tensors,
-    and what wrote the whole."""
+    text, or the digest of something else. ``kinds`` are the types of these and of what contains them, and what wrote
+    the whole."""
 
     path: str
     kind: FileKind

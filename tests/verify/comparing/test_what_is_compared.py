@@ -355,6 +355,53 @@ def test_numbers_of_other_types_are_not_the_same(folder: Path, old: str, new: st
     assert word in report.rewrites[0].why
 
 
+KEPT = (
+    HEAD
+    + """
+    net = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for epoch in range(6):
+        out = net(torch.randn(3, 3))
+        optimizer.zero_grad()
+        out.square().mean().backward()
+        optimizer.step()
+    weights = {name: value.detach() for name, value in net.named_parameters()}
+    torch.save({"net": weights, "last": out, "order": [0, 1]}, "last.pt")
+    """
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "word"),
+    [
+        ("value.detach() for", "value for", "net.weight in last.pt is of type Tensor of torch.float32, shape (2, 3) "),
+        ('"last": out,', '"last": out.detach().numpy(),', "last in last.pt is of type"),
+        ('"last": out,', '"last": out.detach().requires_grad_(),', "Tensor that learns of torch.float32"),
+        ("[0, 1]", "(0, 1)", "order in last.pt is of type list and tuple"),
+        ('"net": weights', '"net": __import__("collections").OrderedDict(weights)', "type dict and OrderedDict"),
+    ],
+)
+def test_things_of_other_types_in_a_checkpoint_are_not_the_same(folder: Path, old: str, new: str, word: str) -> None:
+    assert old in KEPT
+    report = judged(folder, KEPT, lambda text: text.replace(old, new))
+    assert verdicts(report) == {"not judged"}, report.rewrites
+    assert word in report.rewrites[0].why
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"last": out,', '"last": out.detach(),'),
+        ("value.detach() for", "value.data for"),
+        ("[0, 1]", "list((0, 1))"),
+    ],
+)
+def test_what_is_saved_without_its_graph_is_the_same(folder: Path, old: str, new: str) -> None:
+    assert old in KEPT
+    report = judged(folder, KEPT, lambda text: text.replace(old, new))
+    assert verdicts(report) == {"kept"}, report.rewrites
+
+
 def test_a_tensor_of_one_number_may_be_saved_as_a_number(folder: Path) -> None:
     report = judged(folder, TYPES, lambda text: text.replace('"loss": loss.detach()', '"loss": loss.item()'))
     assert verdicts(report) == {"kept"}, report.rewrites

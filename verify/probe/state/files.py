@@ -193,17 +193,15 @@ class Files:
         self._saved.add(path)
         names, tensors, numbers, texts = [], [], {}, {}
         kinds = {FORMAT: form}
-        for name, value in _things(obj):
+        for name, value, kind in _things(obj):
+            kinds[name] = kind
             if isinstance(value, (bool, int, float)):
                 numbers[name] = float(value).hex()
-                if not isinstance(value, float):
-                    kinds[name] = type(value).__name__
             elif isinstance(value, str):
                 texts[name] = value
-            else:
+            elif value is not None:
                 names.append(name)
                 tensors.append(value)
-                kinds[name] = _shape(value)
         assert self._reader is not None
         told = {"kind": "tensors", "names": names, "numbers": numbers, "kinds": kinds, "texts": texts}
         self._tell(path, {**told, **self._reader.read(tensors)})
@@ -260,7 +258,7 @@ class Files:
             arrays = {"": loaded} if path.endswith(".npy") else dict(loaded.items())
             kept = {name: array for name, array in arrays.items() if array.dtype.kind in "fiubc"}
             tensors = [torch.from_numpy(numpy.ascontiguousarray(each)) for each in kept.values()]
-            kinds = {name: _shape(array) for name, array in kept.items()}
+            kinds = {name: _kind(array) for name, array in kept.items()}
             return {"kind": "tensors", "names": list(kept), "numbers": {}, "kinds": kinds, **self._reader.read(tensors)}
         return self._digest(path)
 
@@ -285,12 +283,18 @@ def _settings(environment: Any) -> list[str]:
     )
 
 
-def _shape(value: Any) -> str:
-    return f"shape {tuple(value.shape)}"
+def _kind(value: Any) -> str:
+    """What ``value`` is to those who read it. What is computed by a graph is saved without, and is like any other."""
+    name = type(value).__qualname__
+    if not hasattr(value, "dtype") or not hasattr(value, "shape"):
+        return name
+    learns = " that learns" if getattr(value, "requires_grad", False) and value.is_leaf else ""
+    return f"{name}{learns} of {value.dtype}, shape {tuple(value.shape)}"
 
 
-def _things(obj: Any) -> Iterator[tuple[str, Any]]:
-    """The tensors, numbers and texts in what is saved, each with the way to it; one-element tensors are numbers."""
+def _things(obj: Any) -> Iterator[tuple[str, Any, str]]:
+    """The tensors, numbers and texts in what is saved, each with the way to it and its type; one-element tensors are
+    numbers, and of containers and other objects there is None."""
     import torch
 
     stack = [("", obj, 0)]
@@ -298,18 +302,20 @@ def _things(obj: Any) -> Iterator[tuple[str, Any]]:
     while stack and things < _MOST_THINGS:
         name, value, depth = stack.pop()
         things += 1
+        kind = _kind(value)
         if isinstance(value, torch.Tensor):
             if value.numel() == 1 and value.layout is torch.strided and not value.is_complex() and not value.is_meta:
-                yield name, value.detach().item()
+                number = value.detach().item()
+                # A number for a tensor of one is what a total comes to when it holds no graph.
+                yield name, number, _kind(number) if kind.startswith("Tensor of") else kind
             else:
-                yield name, value
+                yield name, value, kind
             continue
         found = number_of(value)
         found = text_of(value) if found is None else found
         found = tensor_of(value) if found is None else found
-        if found is not None:
-            yield name, found
-        elif depth < _DEEPEST:
+        yield name, found, kind
+        if found is None and depth < _DEEPEST:
             stack.extend((name + part, child, depth + 1) for part, child in reversed(list(_parts(value))))
 
 
