@@ -17,7 +17,7 @@ from verify.diagnosis.pictures import reading
 from verify.errors import OutOfTime, VerifyError
 from verify.isolation import Limits, Place, Workspace
 from verify.judging.endings import ending_text
-from verify.judging.faults import symptoms
+from verify.judging.faults import died, symptoms
 from verify.judging.leaving import made_up
 from verify.measured.limits import left_out, stood_in
 from verify.measured.results import Outcome, Run
@@ -191,11 +191,14 @@ class _Examination:
 
     def __post_init__(self) -> None:
         self._made: list[DoctorRun] = []
+        #: The runs that look closer.
+        self._later: list[Run] = []
         self._sources = Sources(self._runner.root, self._files)
 
     def result(self) -> Diagnosis:
         """Make the runs, and what they show."""
         first = self._first()
+        self._later.clear()
         closer = self._closer(first) if self._names else first
         flow = self._flow(first) if self._names else None
         timed = self._timed(first)
@@ -211,6 +214,7 @@ class _Examination:
         more = {"doctor": {**plain_plan(self._runner.settings), **plan}, "params": False}
         run = self._runner.run(name, self._command, files=self._files, more=more)
         self._made.append(DoctorRun(name, ending_text(run), run.wall))
+        self._later.append(run)
         return run
 
     def _first(self) -> Run:
@@ -295,6 +299,7 @@ class _Examination:
             found.append("memory of a CUDA device: there is none, the CPU took its place")
         if self._runner.leaving is not None:
             found.append("what learns: made-up values have no graph")
+        found += [_astray(run) for run in self._strayed(first)]
         found += [f"what comes after step {len(record.steps)}"] if record.end == "steps" else []
         return tuple(dict.fromkeys(found))
 
@@ -312,10 +317,19 @@ class _Examination:
                 traceback=first.record.traceback,
                 stop=first.record.error_site,
             )
+        astray = self._strayed(first)
+        if astray and not diagnosis.faults:
+            said = astray[0].record.traceback or astray[0].output[-1500:]
+            return replace(diagnosis, reason=_astray(astray[0]), traceback=said, stop=astray[0].record.error_site)
         if diagnosis.faults or (diagnosis.backwards and first.outcome in (Outcome.OK, Outcome.RAISED)):
             return diagnosis
         said = first.record.traceback or first.output[-1500:]
         return replace(diagnosis, reason=_reason(first), advice=self._advice(first), traceback=said)
+
+    def _strayed(self, first: Run) -> list[Run]:
+        """Those of the later runs that ended by an error which the first one did not have."""
+        known = symptoms(first).other is not None
+        return [run for run in self._later if (died(run) and not died(first)) or (symptoms(run).other and not known)]
 
     def _advice(self, first: Run) -> tuple[str, ...]:
         """What to do about what the program lacks, if that ended it."""
@@ -323,6 +337,10 @@ class _Examination:
         if lacking is None:
             return ()
         return missing.advice(lacking, self._command, runner.root, runner.settings, runner.lacks)
+
+
+def _astray(run: Run) -> str:
+    return f"{run.name}: the run that was to tell {ending_text(run)}, as the first one did not"
 
 
 def _reason(run: Run) -> str:
