@@ -17,7 +17,7 @@ from verify.fixing.devices import given_values, made_there, moved
 from verify.fixing.learners import cleared, frozen, made_later, recording, registered, spared, switched_on
 from verify.fixing.losses import retained, summed, walked_once
 from verify.fixing.moved import begun_in_loop, built_twice, changed_later, rebuilt_in_loop
-from verify.fixing.shared import kept_elsewhere, read_cloned, read_detached
+from verify.fixing.shared import given_to_the_first, kept_elsewhere, read_cloned, read_detached
 from verify.fixing.states import always, cut_where_it_enters, kept_detached, rebuilt, uncached
 from verify.fixing.stored import stored_detached
 from verify.fixing.texts import Texts
@@ -48,6 +48,7 @@ def candidates(fault: Fault, texts: Texts, loaded: Collection[str] = ()) -> list
             detached_in_its_owner,
             forgotten,
             begun_in_loop,
+            given_to_the_first,
             built_twice,
             retained,
             summed,

@@ -187,11 +187,12 @@ class Fixer:
         self._files = dict(files)
         return after
 
-    def _ruled(self, loaded: Collection[str]) -> Ruled:
-        """What the rules find in the files that were ``loaded``, with the changes made so far."""
-        return Ruled(self._sources(loaded), self._options, self._root, self._files)
+    def _ruled(self, loaded: Collection[str], files: Files | None = None) -> Ruled:
+        """What the rules find in the files that were ``loaded``, with ``files``, by default the changes made so far."""
+        files = self._files if files is None else files
+        return Ruled(self._sources(loaded, files), self._options, self._root, files)
 
-    def _sources(self, loaded: Collection[str]) -> list[SourceFile]:
+    def _sources(self, loaded: Collection[str], files: Files) -> list[SourceFile]:
         paths = set(loaded)
         script = self._command.script
         if script is not None and script.is_file() and (place := below(script, self._root)) is not None:
@@ -200,7 +201,7 @@ class Fixer:
         found = []
         for path in sorted(paths):
             try:
-                found.append(self._source(path))
+                found.append(self._source(path, files))
             except SourceError:
                 # The rules skip files that cannot be read.
                 continue
@@ -261,6 +262,9 @@ class Fixer:
         fault, before, candidate = search.fault, search.before, trial.candidate
         proof, trouble, after = search.tries.outcome(trial, soon)
         helps = showing.helps(fault, before, after)
+        if not helps and (further := self._mending_its_stop(trial, before, after)) is not None:
+            self._judge(search, further, by_rules=by_rules)
+            return
         verified = showing.verified(fault, candidate)
         if not helps:
             if verified and showing.uncovers(fault, before, after):
@@ -271,7 +275,11 @@ class Fixer:
             why = "it cannot be verified with what went before it"
             proof, trouble = ((), why) if self._unproved else self._compared(search, after, candidate)
         one = self._kept(candidate, proof, trial.files, after, trial.ways)
-        if not trouble and not showing.cut_from(fault, before, after):
+        starved = showing.cut_from(fault, before, after)
+        if not trouble and starved:
+            search.doubted.append(one)
+        if not trouble and (not starved or "rebuild" in trial.ways):
+            # What is built again is cut from nothing.
             search.kept.append(one)
         elif not self._unproved and (price := showing.price(fault, before, after)):
             gone = "the fault is gone, and the first loss is the same"
@@ -279,8 +287,20 @@ class Fixer:
         elif helps or not by_rules:
             search.refuse(candidate, trouble)
 
+    def _mending_its_stop(self, trial: Trial, before: Diagnosis, after: Diagnosis) -> Trial | None:
+        """``trial`` with what the rules make of the line at which the program stops further on; None for nothing."""
+        if after.stop is None or after.stop == before.stop or after.backwards < before.backwards:
+            return None
+        mended = self._ruled(after.loaded, trial.files).at(after.stop)
+        if mended is None:
+            return None
+        title = f"{trial.candidate.title}; {mended.candidate.title}"
+        candidate = replace(trial.candidate, title=title, parts=trial.candidate.parts + 1)
+        return Written(candidate, mended.files, trial.ways)
+
     def _picked(self, search: Search) -> Diagnosis | None:
         """Go on with the best of the changes that were kept."""
+        search.excuse()
         self._refused += search.refused
         if not search.kept:
             # What a form of a change costs says more than that another form of it does not help.
@@ -348,10 +368,11 @@ class Fixer:
             return None
         return {**self._files, **new}
 
-    def _source(self, path: str) -> SourceFile:
-        """A file below the root with the changes made so far."""
-        if path in self._files:
-            return source_from_bytes(self._files[path], path, self._root / path)
+    def _source(self, path: str, files: Files | None = None) -> SourceFile:
+        """A file below the root with ``files``, by default the changes made so far."""
+        files = self._files if files is None else files
+        if path in files:
+            return source_from_bytes(files[path], path, self._root / path)
         return replace(self._read(self._root / path), path=path)
 
     def _read(self, path: Path) -> SourceFile:

@@ -71,14 +71,17 @@ def _chain(statement: ast.stmt, block: list[ast.stmt], fault: Fault, file: Text)
     return chain
 
 
-@at("consumer")
-def built_twice(fault: Fault, texts: Texts, file: Text, used: ast.stmt) -> Iterator[Candidate]:
+@at("freed by")
+def built_twice(fault: Fault, texts: Texts, file: Text, backward: ast.stmt) -> Iterator[Candidate]:
     """Make what two losses of one step are built on once more for the second, where parameters step between them."""
-    made, block = place_of(fault.clue("cause"), texts), file.block(used)
+    made, block = place_of(fault.clue("cause"), texts), file.block(backward)
     if not apart_in_a_step(fault) or made is None or made[0].path != file.path:
         return
-    here = next((each for each in block if each.lineno == made[1].lineno < used.lineno), None)
-    if isinstance(here, _SIMPLE):
+    here = next((each for each in block if each.lineno == made[1].lineno < backward.lineno), None)
+    # The line that walks it again may be one of a function that is given it.
+    behind = block[block.index(backward) + 1 :]
+    used = next((each for each in behind if here is not None and names(each) & _given(here)), None)
+    if isinstance(here, _SIMPLE) and used is not None:
         title = f"build {file.segment(targets(here)[0])} once more before {file.at(used.lineno)}"
         meaning = "both losses are learned from, the second by the parameters as the step left them"
         files = file.moved(_chain(here, block, fault, file), used, before=True, keep=True)

@@ -57,7 +57,8 @@ class Outcome(NamedTuple):
 @dataclass
 class Search:
     """The changes for one fault of one program: those that were kept, that were kept at a price, that were not, and
-    that uncover another fault."""
+    that uncover another fault. ``doubted`` are those that hold and after which an optimizer learns nothing of some
+    parameters."""
 
     fault: Fault
     before: Diagnosis
@@ -66,11 +67,23 @@ class Search:
     priced: list[Kept] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     uncovering: list[tuple[Trial, Diagnosis]] = field(default_factory=list)
+    doubted: list[Kept] = field(default_factory=list)
 
     @property
     def full(self) -> bool:
         """Whether there are as many choices as are shown."""
         return len(self.kept) + len(self.priced) >= CHOICES
+
+    def excuse(self) -> None:
+        """Keep what was doubted, where optimizers learn no more of a graph that is built again: nothing was cut off."""
+        built = [one.after.measures.starved for one in self.kept if "rebuild" in one.ways]
+        excused = [
+            one
+            for one in self.doubted
+            if one not in self.kept and any(set(one.after.measures.starved) <= set(starved) for starved in built)
+        ]
+        self.kept[:0] = excused
+        self.priced = [one for one in self.priced if all(one.files != each.files for each in excused)]
 
     def best(self) -> Kept:
         """The one of those that were kept with which most is well; of equals the first, as candidates come in the order

@@ -7,9 +7,9 @@ import ast
 from collections.abc import Iterator
 
 from verify.diagnosis.model import Clue, Fault
-from verify.fixing.clues import Candidate, at, base, keys, same_place, within_a_step
+from verify.fixing.clues import Candidate, apart_in_a_step, at, base, keys, named, place_of, same_place, within_a_step
 from verify.fixing.texts import Text, Texts
-from verify.syntax import targets
+from verify.syntax import bound, names, targets
 
 _CARRIED = "the step uses the value of the earlier one, and learns from its own graph alone"
 
@@ -27,6 +27,48 @@ def read_detached(fault: Fault, texts: Texts, file: Text, statement: ast.stmt) -
         ]
         title = f"read {file.segment(found[0])} without its graph at {file.at(found[0].lineno)}"
         yield Candidate(title, _CARRIED, file.replaced_all(changes), "cut")
+
+
+@at("freed by")
+def given_to_the_first(fault: Fault, texts: Texts, file: Text, backward: ast.stmt) -> Iterator[Candidate]:
+    """Detach what two losses of one step are built on where the first is built, if what its backward would leave to the
+    other's optimizer is cleared: a discriminator's loss, before that of a generator."""
+    made = place_of(fault.clue("cause"), texts)
+    if not apart_in_a_step(fault) or made is None or made[0].path != file.path:
+        return
+    # Where it is used again it may have another name.
+    carriers = [Clue("carrier", name=name) for name in named(made[1])]
+    block, later = file.block(backward), place_of(Clue("site", fault.site), texts)
+    here = next((each for each in block if each.lineno == made[1].lineno), None)
+    if here is None or later is None or later[0].path != file.path:
+        return
+    behind = block[block.index(backward) + 1 :]
+    second = next((each for each in behind if each.lineno == later[1].lineno), None)
+    if second is None or not _cleared(behind[: behind.index(second)], behind[behind.index(second) :]):
+        return
+    reads: list[tuple[ast.stmt, ast.expr]] = []
+    wanted = names(backward)
+    for each in reversed(block[block.index(here) + 1 : block.index(backward) + 1]):
+        # What leads to the second loss alone keeps its graph.
+        if each is backward or bound(each) & wanted:
+            wanted |= names(each)
+            reads[:0] = [(each, node) for one in carriers for node in _reads(each, one, file)]
+    if reads:
+        title = f"detach {file.segment(reads[0][1])} at {', '.join(dict.fromkeys(file.at(s.lineno) for s, _ in reads))}"
+        files = file.replaced_all([(node, _detached(node, file, several=False)) for _, node in reads])
+        yield Candidate(title, "the first loss leaves alone what made it; the second is learned from", files, "first")
+
+
+def _cleared(between: list[ast.stmt], behind: list[ast.stmt]) -> bool:
+    """Whether all optimizers that step ``behind`` a second backward were cleared since the first one, or took its
+    gradients ``between`` the two."""
+
+    def calls(block: list[ast.stmt], name: str) -> set[str]:
+        found = [node.func for each in block for node in ast.walk(each) if isinstance(node, ast.Call)]
+        return {ast.unparse(each.value) for each in found if isinstance(each, ast.Attribute) and each.attr == name}
+
+    settled, stepping = calls(between, "step") | calls(between, "zero_grad"), calls(behind, "step")
+    return bool(stepping) and stepping <= settled
 
 
 def _detached(node: ast.expr, file: Text, *, several: bool) -> str:

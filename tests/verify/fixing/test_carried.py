@@ -11,6 +11,8 @@ from tests.verify.fixing.test_candidates import at, changed, offered
 from verify.diagnosis.model import Clue, Diagnosis, Fault, Kind, Measures
 from verify.fixing import showing
 from verify.fixing.candidates import candidates
+from verify.fixing.repairs import Repair
+from verify.fixing.searching import Kept, Search
 
 TOGETHER = "both losses are built on it: add them and call backward once"
 EARLIER = "the graph of an earlier step is walked again: detach what is carried from step to step"
@@ -216,6 +218,81 @@ def test_what_two_losses_are_built_on_is_made_once_more_after_a_step_between_the
     assert SHARED.replace("choice =", "h = body(x)\nchoice =") in texts
     without = offered(Kind.SECOND_BACKWARD, SHARED, *clues, site=at(6))
     assert not any("once more" in each.title for each in without)
+
+
+TWO_PLAYERS = """
+def f(net, xs):
+    for x in xs:
+        made = maker(x)
+        worth = judge(x).mean() + judge(made).mean()
+        second.zero_grad()
+        worth.backward()
+        second.step()
+        fool = judge(made).mean()
+        first.zero_grad()
+        fool.backward()
+        first.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "there"),
+    [
+        ("", "", True),
+        # What the first backward leaves to the maker is learned from.
+        ("        first.zero_grad()\n", "", False),
+        ("        first.zero_grad()\n", "        second.zero_grad()\n", False),
+        ("first.step()\n", "first.step()\n        third.step()\n", False),
+        ("        second.zero_grad()\n", "        second.zero_grad()\n        first.zero_grad()\n", True),
+        ("fool.backward()", "self.manual_backward(fool)", True),
+    ],
+)
+def test_what_another_player_made_is_cut_for_the_first_loss_where_its_gradients_are_cleared(
+    old: str, new: str, there: bool
+) -> None:
+    text = TWO_PLAYERS.lstrip().replace(old, new) if old else TWO_PLAYERS.lstrip()
+    lines = text.splitlines()
+
+    def line(part: str) -> int:
+        return next(number for number, each in enumerate(lines, 1) if part in each)
+
+    clues = (
+        Clue("cause", at(line("made ="))),
+        Clue("carrier", name="made", function="f"),
+        Clue("consumer", at(line("fool ="))),
+        Clue("freed by", at(line("worth.backward"))),
+    )
+    last = at(line("fool.backward" if "fool.backward" in text else "manual_backward"))
+    found = [each.files["t.py"] for each in offered(Kind.SECOND_BACKWARD, text, *clues, site=last, remedy=BETWEEN)]
+    wanted = text.replace("judge(x).mean() + judge(made)", "judge(x).mean() + judge(made.detach())")
+    assert (wanted in found) is there
+    # Without a step between them both losses are learned from.
+    plain = offered(Kind.SECOND_BACKWARD, text, *clues, site=last, remedy="learn from both losses")
+    assert wanted not in [each.files["t.py"] for each in plain]
+
+
+def test_a_cut_is_no_worse_than_a_graph_that_is_built_again() -> None:
+    def kept(title: str, way: str, *starved: str) -> Kept:
+        measures = Measures(meant=4, learning=4, starved=starved, losses=(1.0, 2.0), first=1.0)
+        after = Diagnosis("t.py", "/", (), (), (), (), 3, 3, (), measures=measures)
+        return Kept(Repair(title, "", (), "", measures), {"t.py": title.encode()}, after, frozenset({way}))
+
+    before = Diagnosis("t.py", "/", (), (), (), (), 1, 2, ())
+    fault = Fault(Kind.SECOND_BACKWARD, "", None, remedy=BETWEEN)
+
+    def found(cut: Kept, *built: Kept) -> list[str]:
+        search = Search(fault, before, None, kept=list(built), priced=[cut], doubted=[cut])  # type: ignore[arg-type]
+        search.excuse()
+        assert len(search.priced) == (cut not in search.kept)
+        return [one.repair.title for one in search.kept]
+
+    cut = kept("cut", "cut", "head.weight for optimizer 3 (Adam)")
+    # The loss of the third optimizer never reaches that layer.
+    assert found(cut, kept("built", "rebuild", "head.weight for optimizer 3 (Adam)")) == ["cut", "built"]
+    assert found(cut, kept("built", "rebuild")) == ["built"]
+    assert found(cut, kept("built", "rebuild", "body.weight for optimizer 2 (SGD)")) == ["built"]
+    assert found(cut, kept("other", "retain", "head.weight for optimizer 3 (Adam)")) == ["other"]
+    assert not found(cut)
 
 
 def test_a_cut_that_starves_an_optimizer_has_its_price() -> None:

@@ -412,3 +412,91 @@ def test_what_learns_is_not_told_from_made_up_values(tmp_path: Path) -> None:
     result = fixed(text, tmp_path)
     assert (result.status, result.repairs, result.before.faults) == (0, (), ())
     assert "what learns: made-up values have no graph" in result.before.unwatched
+
+
+PLAYERS = """
+import torch
+from torch import nn
+from torch.nn.functional import softplus
+torch.manual_seed(1)
+class Pair:
+    def __init__(self):
+        self.maker = nn.Linear(3, 4)
+        self.body, self.real, self.code = nn.Linear(4, 8), nn.Linear(8, 1), nn.Linear(8, 3)
+    def judge(self, x):
+        return self.real(self.body(x).tanh())
+pair = eval("Pair()")
+judging = [*pair.body.parameters(), *pair.real.parameters()]
+first = torch.optim.SGD(pair.maker.parameters(), 0.02)
+second = torch.optim.SGD(judging, 0.02)
+"""
+JUDGED_FIRST = """
+for step in range(12):
+    x, z = torch.randn(6, 4), torch.randn(6, 3)
+    made = pair.maker(z)
+    worth = softplus(-pair.judge(x)).mean() + softplus(pair.judge(made)).mean()
+    second.zero_grad()
+    worth.backward()
+    second.step()
+    fool = softplus(-pair.judge(made)).mean()
+    first.zero_grad()
+    fool.backward()
+    first.step()
+"""
+TOLD_CODES = """
+third = torch.optim.SGD([*pair.maker.parameters(), *judging, *pair.code.parameters()], 0.02)
+for step in range(12):
+    x, z = torch.randn(6, 4), torch.randn(6, 3)
+    made = pair.maker(z)
+    fool = softplus(-pair.judge(made)).mean()
+    first.zero_grad()
+    fool.backward()
+    first.step()
+    worth = softplus(-pair.judge(x)).mean() + softplus(pair.judge(made)).mean()
+    second.zero_grad()
+    worth.backward()
+    second.step()
+    told = (pair.code(pair.body(pair.maker(z)).tanh()) - z).square().mean()
+    third.zero_grad()
+    told.backward()
+    third.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("losses", "line"),
+    [
+        (JUDGED_FIRST, "worth = softplus(-pair.judge(x)).mean() + softplus(pair.judge(made.detach())).mean()"),
+        # The third optimizer holds a layer that its loss never comes to: no cut is to blame for that.
+        (TOLD_CODES, "made = made.detach()"),
+    ],
+)
+def test_what_the_maker_made_is_judged_without_its_graph(losses: str, line: str, tmp_path: Path) -> None:
+    result = fixed(PLAYERS + losses, tmp_path)
+    assert result.status == 0, [(one.title, one.why) for one in result.refused]
+    (repair,) = result.repairs
+    assert changed(repair) == [line]
+
+
+def test_old_code_further_on_is_mended_with_the_repair_that_comes_to_it(tmp_path: Path) -> None:
+    text = """
+import torch
+from torch import nn
+torch.manual_seed(1)
+cell = nn.GRUCell(3, 4)
+optimizer = torch.optim.SGD(cell.parameters(), 0.1)
+kept = {"state": torch.zeros(2, 4)}
+for epoch in range(3):
+    for batch in range(4):
+        kept["state"] = cell(torch.randn(2, 3), kept["state"])
+        loss = kept["state"].square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    print(epoch, loss.data[0])
+"""
+    result = fixed(text, tmp_path)
+    assert result.status == 0, [(one.title, one.why) for one in result.refused]
+    (repair,) = result.repairs
+    assert "loss.item()" in repair.diff
+    assert ".detach()" in repair.diff
