@@ -21,7 +21,19 @@ from codemods.graph.model.facts.memory import ARRAY_WRITERS
 from codemods.graph.model.facts.python import CALLING_LATER, CARRYING_LIBRARIES, NUMBERS_OF
 from codemods.graph.model.kinds import Escape, PlainKind, UseKind
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import ARRAY, NONE, NUMBER, Const, Library, Plain, Reference, Tensor, Tuple, Unknown
+from codemods.graph.model.values import (
+    ARRAY,
+    NONE,
+    NUMBER,
+    Const,
+    Library,
+    Partial,
+    Plain,
+    Reference,
+    Tensor,
+    Tuple,
+    Unknown,
+)
 from codemods.graph.torch.model import Torch
 
 _PREPARING = ("Tokenizer", "Processor", "Config")
@@ -138,7 +150,24 @@ def _imported(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value |
 @CALLS.of("operator.methodcaller")
 def _method_caller(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
     # any method may be called by it, a backward, too
-    return engine.run.unknown(path)
+    named = bool(args.positional) and isinstance(args.positional[0], Const)
+    return _called_with_last(path, args) if named else engine.run.unknown(path)
+
+
+@CALLS.of("operator.attrgetter", "operator.itemgetter")
+def _getter(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value:
+    return _called_with_last(path, args)
+
+
+def _called_with_last(path: str, args: Arguments) -> Partial:
+    """What ``operator`` makes a function of: it gets an object after what it was made with."""
+    return Partial(Library(f"{path}()"), tuple(args.positional), tuple(args.keywords.items()))
+
+
+@CALLS.of("types.FunctionType", "types.LambdaType")
+def _function_of_code(engine: Torch, path: str, args: Arguments, at: ast.AST) -> None:
+    # what the code does is not followed
+    engine.run.trace.complete = False
 
 
 @CALLS.of(*whole(*CARRYING_LIBRARIES))

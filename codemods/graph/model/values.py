@@ -366,6 +366,14 @@ def options_of(value: Value) -> tuple[Value, ...]:
     return value.options if isinstance(value, Join) else (value,)
 
 
+def is_setting(value: object) -> bool:
+    """Whether a value is a number or a text, or one of several."""
+    kind = value.__class__
+    if kind is Join:
+        return all(map(is_setting, value.options))  # type: ignore[attr-defined]
+    return kind is Const or (kind is Plain and value.kind is not PlainKind.ARRAY)  # type: ignore[attr-defined]
+
+
 def scalar(value: Value) -> bool:
     """Whether it is a number or a tensor proven to have one element."""
     if isinstance(value, Const):

@@ -20,6 +20,7 @@ from codemods.graph.model.values import (
     Join,
     Mapping,
     Module,
+    Namespace,
     Parameters,
     Plain,
     Sequence,
@@ -104,9 +105,8 @@ class Assignments(Operators):
             # only counters can be added
             self.container_method(old, "update", Arguments(None, [added]), s)
             value = old
-        elif name == "BitOr" and isinstance(old, Mapping):
-            self.container_method(old, "__ior__", Arguments(None, [added]), s)
-            value = old
+        elif name == "BitOr" and isinstance(old, (Mapping, Namespace)):
+            value = self.container_method(old, "__ior__", Arguments(None, [added]), s)
         elif name == "Add" and isinstance(old, Module) and old.name in _EXTENDED:
             # layers += [layer]
             value = self.torch.module_method(old, "extend", Arguments(None, [added]), s)
@@ -161,11 +161,11 @@ class Assignments(Operators):
                             self.container_method(option, "clear", Arguments(), s)
                         else:
                             self._leave_some(option, target.slice)
-                    elif isinstance(option, Sequence):
+                    elif isinstance(option, (Sequence, Mapping, Namespace)):
                         self.container_method(option, "pop", Arguments(None, [key]), s)
             elif isinstance(target, ast.Attribute):
                 for owner in run.options(self.evaluate(target.value)):
-                    self._delete_attribute(owner, target.attr, target)
+                    self.delete_attribute(owner, target.attr, target)
 
     def _leave_some(self, container: Sequence, part: ast.Slice) -> None:
         """Take a part out of a list: where it is not known which, each of the elements may stay, at any place."""
@@ -182,17 +182,6 @@ class Assignments(Operators):
             items = []
             run.s.set((container.oid, REST), rest)
         run.s.set((container.oid, ITEMS), tuple(items))
-
-    def _delete_attribute(self, owner: Value, name: str, at: ast.AST) -> None:
-        for info in owner.cls.mro() if isinstance(owner, Instance) else ():
-            if name in info.deleters:
-                self.call_function(info.deleters[name], Arguments(), at, receiver=owner)
-                return
-        if isinstance(owner, Instance) and self._by_method(owner, "__delattr__", [Const(name)], at) is not None:
-            return
-        oid = getattr(owner, "oid", None)
-        if isinstance(oid, int):
-            self.run.s.delete((oid, name))
 
     # targets
 

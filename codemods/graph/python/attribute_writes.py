@@ -81,7 +81,8 @@ class AttributeWrites(Attributes):
             self.set_module_member(receiver, name, value, at)
         else:
             run.escape_all([value], Escape.STORED_ANYWHERE)
-            if isinstance(receiver, Library) and (run.nodes_of(value) or run.held_in([value])):
+            of_script = isinstance(receiver, Library) and receiver.path.partition(".")[0] == "__main__"
+            if of_script or (isinstance(receiver, Library) and (run.nodes_of(value) or run.held_in([value]))):
                 # who has it of the library from here on is not followed
                 run.trace.complete = False
 
@@ -155,6 +156,32 @@ class AttributeWrites(Attributes):
         self.run.naming = name if isinstance(name, Plain) else TEXT
         self.set_attribute(receiver, ANY, value, at)
         self.run.naming = TEXT
+
+    def delete_attribute(self, owner: Value, name: str, at: ast.AST) -> None:
+        """``del owner.name``."""
+        for info in owner.cls.mro() if isinstance(owner, Instance) else ():
+            if name in info.deleters:
+                self.call_function(info.deleters[name], Arguments(), at, receiver=owner)
+                return
+        if isinstance(owner, Instance) and self._by_method(owner, "__delattr__", [Const(name)], at) is not None:
+            return
+        oid = getattr(owner, "oid", None)
+        if isinstance(oid, int):
+            self.run.s.delete((oid, name))
+
+    def delete_named(self, owner: Value, name: Value, at: ast.AST) -> None:
+        """``delattr(owner, name)``."""
+        run = self.run
+        if isinstance(name, Const) and isinstance(name.value, str):
+            self.delete_attribute(owner, name.value, at)
+            return
+        if not isinstance(owner, Instance):
+            return
+        for held in [name for name in run.attributes.get(owner.oid, ()) if isinstance(name, str)]:
+            of_class, own = owner.cls.find(held), run.s.get((owner.oid, held))
+            if of_class is not None and isinstance(own, Value):
+                # what the class has may be seen again
+                run.s.set((owner.oid, held), run.join(own, of_class))
 
     def _set_by_class(self, receiver: Instance, name: str, value: Value, at: ast.AST) -> bool:
         """Let the class of an object set an attribute, by a property, a descriptor or ``__setattr__``; whether there is

@@ -38,7 +38,7 @@ from codemods.graph.model.values import (
     Unknown,
 )
 from codemods.graph.python.names import library_member
-from codemods.graph.python.objects import Objects
+from codemods.graph.python.objects import OF_OBJECTS, Objects
 from codemods.graph.run.contents import ANY
 from codemods.graph.run.core import known_as
 from codemods.terms.words import words
@@ -75,8 +75,9 @@ class Attributes(Objects):
 
     def _attribute_of_unknown(self, receiver: Unknown, name: str, at: ast.AST) -> Value:
         if name == "__dict__":
-            return Namespace(receiver.oid, receiver)
-        if receiver.oid == self.run.frame.module_globals:
+            variables = receiver.oid in (self.run.frame.module_globals, self.script)
+            return Namespace(receiver.oid, None if variables else receiver)
+        if receiver.oid in (self.run.frame.module_globals, self.script):
             return self.get_item(Namespace(receiver.oid), Const(name), at)
         return self.unknown_attribute(receiver, name, at)
 
@@ -157,6 +158,10 @@ class Attributes(Objects):
             return self.run.unseen_call(self.run.unknown(name), name)
         if owned is None:
             owned = self._by_metaclass(receiver, name, at)
+        if owned is None and receiver.info.container in ("dict", "list", "set", "deque") and name in _OF_CONTAINERS:
+            return Library(f"builtins.{receiver.info.container}.{name}")
+        if owned is None and name in OF_OBJECTS:
+            return Library(f"builtins.object.{name}")
         return owned if owned is not None else self.run.unknown(name)
 
     def _by_metaclass(self, receiver: Class, name: str, at: ast.AST) -> Value | None:
@@ -273,8 +278,11 @@ class Attributes(Objects):
         return member
 
 
-_SHOWING = words("f_locals __closure__")
+_SHOWING = words("f_locals f_globals __closure__")
 """Attributes that show the variables of a function (docs: inspect)."""
+
+_OF_CONTAINERS = frozenset({*dir(dict), *dir(list), *dir(set)}) - frozenset(dir(object))
+"""Methods of containers that a class derived from one hands out."""
 
 _OF_TENSORS = words("data grad grad_fn _saved_tensors requires_grad is_leaf shape dtype device is_cuda ndim")
 """Attributes of tensors whose names few other things use."""

@@ -6,7 +6,7 @@ import ast
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import NONE, Instance, Mapping, Sequence
+from codemods.graph.model.values import NONE, Instance, Mapping, Namespace, Sequence
 from codemods.graph.python.builtins import BUILTINS
 from codemods.graph.python.containers import Containers
 from codemods.graph.run.contents import BACKING
@@ -36,7 +36,7 @@ class BuiltinCalls(Containers):
         """``list.append(self, value)`` of a derived class; None of anything else."""
         kind, _, method = name.partition(".")
         first = args.positional[0] if args.positional else None
-        if kind not in _CONTAINERS or not isinstance(first, (Instance, Sequence, Mapping)):
+        if kind not in _CONTAINERS or not isinstance(first, (Instance, Sequence, Mapping, Namespace)):
             return None
         given = args.positional[1:]
         if method == "__init__" and isinstance(first, Instance):

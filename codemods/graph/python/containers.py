@@ -54,21 +54,25 @@ class Containers(Filling):
     def _method_of_names(self, space: Namespace, name: str, args: Arguments, at: ast.AST) -> Value:
         """A method of ``vars(obj)``: read from a copy, written to the object itself."""
         given = args.positional
-        if name == "update":
+        if name in ("update", "__ior__"):
             copied = self.run.new_mapping()
             self.container_method(copied, "update", args, at)
             for key in self.run.mapping_keys(copied):
                 value = self.run.s.get((copied.oid, key))
                 if isinstance(value, Value):
                     self.set_item(space, Const(key[1]) if isinstance(key, tuple) else TEXT, value, at, None)
-            return NONE
+            return NONE if name == "update" else space
         there = bool(given) and isinstance(given[0], Const) and given[0].value in self.named_in(space)
         if name == "setdefault" and len(given) > 1 and not there:
             self.set_item(space, given[0], given[1], at, None)
         if name in ("get", "pop", "setdefault") and given and isinstance(given[0], Const):
-            if there or len(given) < 2:
-                return self.named_item(space, given[0], at)
-            return self.run.join(self.named_item(space, given[0], at), given[1])
+            found = self.named_item(space, given[0], at)
+            if name == "pop":
+                self.delete_item(space, str(given[0].value), at)
+            return found if there or len(given) < 2 else self.run.join(found, given[1])
+        if name in ("clear", "popitem"):
+            for held in self.named_in(space):
+                self.delete_item(space, held, at)
         copied = self.run.new_mapping()
         self.fill_mapping(copied, space, at)
         return self.container_method(copied, name, args, at)

@@ -16,7 +16,7 @@ from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.spelled import spelled
 from codemods.graph.model.state import State
 from codemods.graph.model.trace import Trace
-from codemods.graph.model.values import Const, Imported, Join, Library, Namespace, Plain, TreeModule
+from codemods.graph.model.values import Const, Imported, Join, Library, Namespace, Plain, TreeModule, Unknown
 from codemods.graph.model.walks import TOLD_APART, answering
 from codemods.graph.python.functions import Functions
 from codemods.graph.run.core import BudgetEnded
@@ -113,12 +113,21 @@ class Loading(Functions):
 
     def module_value(self, name: str) -> Value:
         """What ``import name`` binds."""
+        if name == "__main__" and self.script:
+            return Unknown(self.script, "module", data=True)
         found = (
             None
             if name.partition(".")[0] in NEVER_OF_THE_TREE
             else self.importer.import_module(name, self.run.frame.file)
         )
         return Library(name) if found is None else TreeModule(found)
+
+    @property
+    def script(self) -> int:
+        """Under which identity the script that runs has its variables; 0 where a run began elsewhere."""
+        begun = self.run.trace.frames[0] if self.run.trace.frames else None
+        named = self.run.s.peek((begun.fid, "__name__")) if begun is not None and begun.function is None else None
+        return begun.fid if begun is not None and isinstance(named, Const) and named.value == "__main__" else 0
 
     def import_named(self, args: Arguments) -> Value | None:
         """``importlib.import_module(name, package)``: one of the modules of the tree that may be meant; None where

@@ -44,6 +44,7 @@ from codemods.graph.model.values import (
     formatted,
 )
 from codemods.graph.python.builtins.names import read_named, registered
+from codemods.graph.python.objects import OF_OBJECTS
 from codemods.graph.python.standard import Standard
 from codemods.graph.run.contents import ANY, BACKING
 from codemods.graph.torch.own_backward import is_linear
@@ -188,10 +189,11 @@ class MethodCalls(Standard):
         inner = self.run.contained(receiver)
         if inner is not None and not receiver.cls.is_module:
             return self._method_of_derived(receiver, inner, name, args, at)
-        if name == "__setattr__" and len(args.positional) == 2:
-            self.set_named(receiver, args.positional[0], args.positional[1], at)
-            return NONE
+        if name in OF_OBJECTS:
+            return self._of_objects(receiver, name, args, at)
         if receiver.cls.is_module:
+            if name == "__setstate__":
+                return self.container_method(Namespace(receiver.oid, receiver), "update", args, at)
             if name == "__getattr__" and len(args.positional) == 1:
                 found = registered(self, receiver, args.positional[0], at)
                 return self.run.unknown("attribute") if found is None else found
@@ -201,6 +203,20 @@ class MethodCalls(Standard):
         if name in BACKWARD_METHODS:
             return self.torch.wrapped_backward(args, at)
         return self._inherited_method(receiver, name, args, at)
+
+    def _of_objects(self, receiver: Value, name: str, args: Arguments, at: ast.AST) -> Value:
+        """A method that every object has, by which its attributes are read and written."""
+        given = args.positional
+        if name == "__setattr__" and len(given) == 2:
+            self.set_named(receiver, given[0], given[1], at)
+            return NONE
+        if name == "__delattr__" and len(given) == 1:
+            self.delete_named(receiver, given[0], at)
+            return NONE
+        if name == "__getattribute__" and len(given) == 1:
+            return read_named(self, [receiver, *given], at)
+        self.set_attribute(receiver, ANY, self.run.opaque(at, name, args.all()), at)
+        return NONE
 
     def _call_member(self, receiver: Instance, member: Value, args: Arguments, at: ast.AST) -> Value:
         """Call what the class of an object has under the name of a method."""

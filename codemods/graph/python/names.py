@@ -15,8 +15,9 @@ from codemods.graph.model.facts.libraries import NUMBERS
 from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Carrier, Frame, Value
 from codemods.graph.model.paths import of_python
-from codemods.graph.model.values import NUMBER, Const, Imported, Join, Library, TreeModule, may_carry
+from codemods.graph.model.values import NUMBER, Const, Imported, Join, Library, TreeModule, is_setting, may_carry
 from codemods.graph.python.loading import NEVER_OF_THE_TREE, Loading
+from codemods.graph.run.contents import ANY
 
 _BUILTINS = frozenset(dir(builtins))
 
@@ -63,9 +64,16 @@ class Names(Loading):
             return found
         if not isinstance(value, Value):
             return None
+        if kind is CarrierKind.GLOBAL and is_setting(value) and self.may_be_called(owner, name):
+            anywhere = self.run.s.get((owner, ANY))
+            return self.run.join(value, anywhere) if isinstance(anywhere, Value) else value
         if may_carry(value):
             self.run.read(value, Carrier(kind, owner, name), at)
         return value
+
+    def may_be_called(self, oid: int, name: str) -> bool:
+        """Whether what was written to an object under a computed name may lie under ``name``."""
+        return oid not in self.run.named_as or any(text.may_be(name) for text in self.run.named_as[oid])
 
     def store_name(self, name: str, value: Value, at: ast.AST) -> None:
         """Bind a variable of the running frame."""
@@ -109,6 +117,13 @@ class Names(Loading):
             found = None
         else:
             found = self.importer.import_module(s.module or "", self.run.frame.file)
+        if found is None and s.module == "__main__" and self.script:
+            for alias in s.names:
+                value = self.run.s.get((self.script, alias.name))
+                self.store_name(
+                    alias.asname or alias.name, value if isinstance(value, Value) else self.run.lost(alias.name), s
+                )
+            return
         if found is None:
             prefix = s.module or ""
             for alias in s.names:

@@ -6,7 +6,7 @@ import ast
 
 from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Carrier, Value
-from codemods.graph.model.values import Class, Const, Function, Imported, Join, Namespace, TreeModule
+from codemods.graph.model.values import TEXT, Class, Const, Function, Imported, Join, Namespace, Plain, TreeModule
 from codemods.graph.python.iteration import Iteration
 from codemods.graph.run.contents import ANY
 from codemods.graph.run.joins import MAX_MODULES
@@ -54,6 +54,13 @@ class Namespaces(Iteration):
         defined: list[Value] = list(dict.fromkeys(v for v in found if isinstance(v, (Function, Class))))
         return None if len(defined) > MAX_MODULES or any(map(self.run.nodes_of, found)) else self.run.one_of(defined)
 
+    def delete_item(self, space: Namespace, name: str, at: ast.AST) -> None:
+        """``del space[name]``."""
+        if space.of is not None:
+            self.delete_attribute(space.of, name, at)
+        else:
+            self.run.s.delete((space.oid, name))
+
     def set_named_item(
         self, container: Namespace, key: Value, value: Value, at: ast.AST, expression: ast.expr | None
     ) -> None:
@@ -63,5 +70,9 @@ class Namespaces(Iteration):
             self.set_directly(container.of, key, value, at)
         else:
             named = key.value if isinstance(key, Const) and isinstance(key.value, str) else ANY
+            if named == ANY:
+                old = self.run.s.get((container.oid, ANY))
+                value = self.run.join(old, value) if isinstance(old, Value) else value
+                self.run.named_as.setdefault(container.oid, []).append(key if isinstance(key, Plain) else TEXT)
             self.run.s.set((container.oid, named), value)
             self.run.stored(value, Carrier(CarrierKind.GLOBAL, container.oid, named), at)

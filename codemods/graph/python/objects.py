@@ -35,6 +35,9 @@ from codemods.graph.run.contents import ANY, ITEMS, REST
 _WITH_DATA = frozenset({"collections.UserDict", "collections.UserList"})
 """Containers that keep what they hold under ``data``."""
 
+OF_OBJECTS = frozenset({"__setattr__", "__delattr__", "__getattribute__"})
+"""Methods that every object has, by which its attributes are read and written."""
+
 SAME = "[same]"
 """Set on a derived dict whose attributes are its elements."""
 
@@ -57,6 +60,14 @@ class Objects(Names):
 
     def class_member(self, info: ClassInfo, name: str, at: ast.AST) -> Value | None:
         """What a class or its bases hold under ``name``, as written last."""
+        if ANY in self.run.class_attributes:
+            known = self._member_named(info, name, at)
+            owners = [base.oid for base in info.mro() if name[:2] != "__" and self.may_be_called(base.oid, name)]
+            held = [value for oid in owners if isinstance(value := self.run.s.get((oid, ANY)), Value)]
+            return self.run.one_of([*([] if known is None else [known]), *held])
+        return self._member_named(info, name, at)
+
+    def _member_named(self, info: ClassInfo, name: str, at: ast.AST) -> Value | None:
         if name not in self.run.class_attributes:
             return info.find(name)
         for base in info.mro():
@@ -75,6 +86,11 @@ class Objects(Names):
             if found is not None:
                 return found
         value = self.run.s.get((receiver.oid, name))
+        if isinstance(value, Value) and name in self.run.class_attributes and isinstance(receiver, Instance):
+            member = self.class_member(receiver.cls, name, at)
+            if isinstance(member, Function) and member.kind is FunctionKind.PROPERTY:
+                # it hides what the object itself holds
+                return self._bound(receiver, member, name, at)
         if isinstance(value, Value):
             self.run.read(value, Carrier(CarrierKind.ATTRIBUTE, receiver.oid, name), at)
             return value if not isinstance(anywhere, Value) else self.run.join(value, anywhere)
@@ -169,6 +185,8 @@ class Objects(Names):
         """An attribute of an object of which nothing is known; remembered, so that what is learned about it is learned
         once."""
         external = receiver.cls.family.startswith("external")
+        if name in OF_OBJECTS:
+            return Method(receiver, None, name)
         if name.startswith("__") and not external:
             return self.run.unknown(name)
         made = self.run.lost(name, UnseenKind.ATTRIBUTE)
@@ -243,10 +261,6 @@ class Objects(Names):
     def special_names(self, cls: ClassInfo) -> frozenset[str]:
         """The special methods among ``__getattribute__`` and ``__setattr__`` that a class defines in the tree."""
         return frozenset(name for name in ("__getattribute__", "__setattr__") if cls.find(name) is not None)
-
-    def may_be_called(self, oid: int, name: str) -> bool:
-        """Whether what was written to an object under a computed name may lie under ``name``."""
-        return oid not in self.run.named_as or any(text.may_be(name) for text in self.run.named_as[oid])
 
 
 def _is_looked_up(user: ast.AST | None) -> bool:

@@ -24,6 +24,7 @@ from codemods.graph.model.values import (
     Instance,
     Library,
     Mapping,
+    Namespace,
     Parameters,
     Partial,
     Sequence,
@@ -67,13 +68,8 @@ class Standard(Unknowns):
             return self._namespace_of(path, args, at)
         if module == "collections":
             return self._collection(name, args, at)
-        if module == "operator" and name in _OPERATORS and len(given) > 1:
-            return self.binary(_OPERATORS[name], given[0], given[1], at)
-        if path == "operator.setitem" and len(given) > 2:
-            self.set_item(given[0], given[1], given[2], at, None)
-            return NONE
-        if path == "operator.getitem" and len(given) > 1:
-            return self.get_item(given[0], given[1], at)
+        if module == "operator":
+            return self._operator(name, args, at)
         if module == "functools":
             return self._functional(name, args, at)
         if module == "heapq" and isinstance(first, Sequence):
@@ -93,6 +89,34 @@ class Standard(Unknowns):
         if path in ("typing.NamedTuple", "collections.namedtuple"):
             return self._record(args)
         return None
+
+    def _operator(self, name: str, args: Arguments, at: ast.AST) -> Value | None:
+        given, last = args.positional, args.positional[-1] if args.positional else NONE
+        if name in _OPERATORS and len(given) > 1:
+            return self.binary(_OPERATORS[name], given[0], given[1], at)
+        if name == "setitem" and len(given) > 2:
+            self.set_item(given[0], given[1], given[2], at, None)
+            return NONE
+        if name == "getitem" and len(given) > 1:
+            return self.get_item(given[0], given[1], at)
+        if name == "ior" and len(given) > 1 and isinstance(given[0], (Mapping, Namespace)):
+            return self.container_method(given[0], "__ior__", Arguments(args.call, given[1:]), at)
+        if name == "methodcaller()" and len(given) > 1 and isinstance(given[0], Const):
+            rest = Arguments(args.call, given[1:-1], args.keywords)
+            return self.call_method(last, str(given[0].value), rest, at)
+        if name == "itemgetter()" and len(given) > 1:
+            found = [self.get_item(last, key, at) for key in given[:-1]]
+            return found[0] if len(found) == 1 else Tuple(tuple(found))
+        if name == "attrgetter()" and len(given) > 1 and all(isinstance(path, Const) for path in given[:-1]):
+            found = [self._by_path(last, path, at) for path in given[:-1]]
+            return found[0] if len(found) == 1 else Tuple(tuple(found))
+        return None
+
+    def _by_path(self, owner: Value, path: Value, at: ast.AST) -> Value:
+        """``owner.a.b`` of the path ``"a.b"``."""
+        for name in str(path.value).split(".") if isinstance(path, Const) else ():
+            owner = self.get_attribute(owner, name, at)
+        return owner
 
     def _given_back(self, path: str, first: Value, at: ast.AST) -> Value | None:
         """Of what a context closes it gives the object itself, and futures come in any order; a proxy shows what its

@@ -23,6 +23,7 @@ from codemods.graph.model.values import (
 )
 from codemods.graph.python.builtins.table import BUILTINS
 from codemods.graph.python.containers import Containers
+from codemods.graph.python.texts import written_by_text
 
 
 @BUILTINS.of("float", "int", "bool", "complex")
@@ -99,6 +100,7 @@ def _code(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     named = [v for space in {run.frame.fid, run.frame.module_globals} for v in run.elements(Namespace(space))]
     run.escape_all([*named, *args.all()], Escape.EVALUATED_TEXT)
     run.hand_over(Arguments(None, named), at)
+    written_by_text(engine, args.positional[0] if args.positional else None, named)
     made = run.opaque(at, name, args.all())
     run.may_be_put(args, made, at)
     return run.unseen_call(made, name)

@@ -104,11 +104,20 @@ def _setattr(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Val
     return NONE
 
 
-@BUILTINS.of("object.__setattr__")
+@BUILTINS.of("object.__setattr__", "type.__setattr__")
 def _set_directly(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value | None:
     if len(args.positional) < 3:
         return None
     engine.set_directly(args.positional[0], args.positional[1], args.positional[2], at)
+    return NONE
+
+
+@BUILTINS.of("delattr", "object.__delattr__", "type.__delattr__")
+def _delattr(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    if len(args.positional) < 2:
+        return None
+    for owner in engine.run.options(args.positional[0]):
+        engine.delete_named(owner, args.positional[1], at)
     return NONE
 
 
@@ -121,8 +130,10 @@ def read_named(engine: Containers, given: list[Value], at: ast.AST) -> Value:
     """``getattr(obj, name, default)``."""
     run = engine.run
     owner, name = given[0], given[1]
-    if isinstance(owner, Unknown) and owner.oid == run.frame.module_globals:
-        return engine.named_item(Namespace(run.frame.module_globals), name, at)
+    if isinstance(owner, Unknown) and owner.oid in (run.frame.module_globals, engine.script):
+        variables = Namespace(owner.oid)
+        whole = isinstance(name, Const) and name.value == "__dict__"
+        return variables if whole else engine.named_item(variables, name, at)
     if isinstance(name, Const) and isinstance(name.value, str):
         return _by_known_name(engine, owner, name.value, given[2:], at)
     if isinstance(owner, Library) and owner.path == "torch.optim":

@@ -72,7 +72,7 @@ def _update(engine: Filling, container: Mapping, name: str, args: Arguments, at:
         if name_of is not None and not isinstance(name_of, ast.Constant) and expression in engine.run.values:
             # history.update({step: loss}); what lies under a name that is always the same is replaced each time
             engine.torch.note_storing(container, expression, engine.run.values[expression], name, expression)
-    return NONE
+    return NONE if name == "update" else container
 
 
 def _count(engine: Filling, container: Mapping, args: Arguments, at: ast.AST) -> None:

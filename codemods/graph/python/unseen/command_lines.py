@@ -14,8 +14,13 @@ from codemods.graph.run.contents import ANY
 from codemods.source.walking import walk
 
 
-@OF_UNSEEN.of("parse_args", "parse_known_args")
+@OF_UNSEEN.of("parse_args", "parse_known_args", "parse_intermixed_args", "parse_known_intermixed_args")
 def _parse(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, at: ast.AST) -> Value | None:
+    given = args.get(1, "namespace")
+    if given is not None and receiver.path in COMMAND_LINES:
+        # its options are set on that
+        engine.set_attribute(given, ANY, engine.run.unknown("option", data=True, public=True), at)
+        return Tuple((given, engine.run.unknown("list of words", data=True))) if "known" in name else given
     if receiver.path not in COMMAND_LINES or engine.run.s.get((receiver.oid, ANY)) is not None:
         # or something that may have a graph is among the defaults
         return None
@@ -23,7 +28,7 @@ def _parse(engine: BuiltinCalls, receiver: Unknown, name: str, args: Arguments, 
     options = engine.run.unknown("argparse.Namespace", data=True, public=True)
     for option in engine.run.frame.file.once(_numbers_asked_for, engine.run.frame.file.tree):
         engine.run.s.set((options.oid, option), NUMBER)
-    if name == "parse_known_args" or receiver.path == "optparse.OptionParser":
+    if "known" in name or receiver.path == "optparse.OptionParser":
         return Tuple((options, engine.run.unknown("list of words", data=True, public=True)))
     return options
 
