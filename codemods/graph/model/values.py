@@ -56,6 +56,8 @@ class Plain(Value):
     """Whether between the ends of a text a number stands that counts, as ``str`` writes it."""
     shares: Value | None = None
     """The tensor whose memory an array shares."""
+    shows: frozenset[Node] = frozenset()
+    """The graphs that a text tells of: what ``str`` makes of a tensor says whether it has one."""
 
     def may_be(self, text: str) -> bool:
         """Whether it may be a certain text."""

@@ -134,7 +134,11 @@ class Expressions(Comprehensions):
         plainly = not any(isinstance(p, ast.FormattedValue) and (p.format_spec or p.conversion > 0) for p in e.values)
         number = plainly and len(given) == 1 and written_plainly(given[0])
         ends = [str(part.value) if isinstance(part, ast.Constant) else "" for part in e.values]
-        return Plain(PlainKind.TEXT, ends[0], ends[-1], number=number) if len(ends) > 1 else TEXT
+        made = Plain(PlainKind.TEXT, ends[0], ends[-1], number=number) if len(ends) > 1 else TEXT
+        parts = [p for p in e.values if isinstance(p, ast.FormattedValue)]
+        # a tensor of one element is formatted as its number
+        shown = [v for p, v in zip(parts, given, strict=True) if p.conversion > 0 or not isinstance(v, Tensor)]
+        return self.run.text_of(made, *shown)
 
     def _eval_FormattedValue(self, e: ast.FormattedValue) -> Value:
         self.run.use(self.evaluate(e.value), UseKind.FORMAT, e)

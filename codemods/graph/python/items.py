@@ -202,6 +202,7 @@ class Items(Namespaces):
         return named if named is not None and named in members else self.run.one_of(members) or container
 
     def _item_of_plain(self, container: Const | Plain, key: Value, at: ast.AST) -> Value:
+        self.run.looked_into(container, at)
         # part of an array shares its memory
         return container if isinstance(container, Plain) and container.kind is PlainKind.ARRAY else NUMBER
 

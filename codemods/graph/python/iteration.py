@@ -136,6 +136,7 @@ class Iteration(AttributeWrites):
     def _turns_of_plain(self, value: Plain, at: ast.AST) -> list[Value]:
         if value.kind is PlainKind.RANGE and value.turn == 0:
             return [self.count(turn, at) for turn in range(2)]
+        self.run.looked_into(value, at)
         return [ARRAY if value.kind is PlainKind.ARRAY else NUMBER] * 2
 
     def count(self, turn: int, at: ast.AST, owner: int = 0) -> Plain:

@@ -49,8 +49,11 @@ from codemods.graph.python.standard import Standard
 from codemods.graph.run.contents import ANY, BACKING
 from codemods.graph.torch.own_backward import is_linear
 from codemods.source import walking
+from codemods.terms.words import words
 
 _ASKS = re.compile(r"\{\w*[.\[]")
+_LAID_OUT = words("ljust rjust center strip lstrip rstrip expandtabs upper lower __str__ __format__")
+"""Methods of a text that only change how it looks."""
 _THREADS = frozenset({"threading.Thread", "multiprocessing.Process"})
 
 _OF_SCHEDULERS = frozenset({"step", "get_lr", "get_last_lr", "print_lr", "state_dict", "load_state_dict"})
@@ -131,9 +134,15 @@ class MethodCalls(Standard):
             plain = isinstance(text, str) and not _ASKS.search(text)
             for value in args.all():
                 self.run.use(value, UseKind.FORMAT if plain else UseKind.PASSED, at, "" if plain else name)
-            return formatted(receiver, "{", args.all())
+            shown = [v for v in args.all() if not isinstance(v, Tensor)]
+            return self.run.text_of(formatted(receiver, "{", args.all()), receiver, *shown)
         if name == "join":
-            return TEXT
+            inside = [e for v in args.all() for e in self.run.elements(v) or self.iterate(v, at)]
+            return self.run.text_of(TEXT, receiver, *inside)
+        if isinstance(receiver, Plain) and receiver.shows:
+            if name in _LAID_OUT:
+                return receiver
+            self.run.looked_into(receiver, at)
         if isinstance(receiver, Plain) and receiver.kind is PlainKind.ARRAY:
             for value in args.all():
                 self.run.use(value, UseKind.METHOD, at, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import operator
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -83,6 +84,9 @@ _LATER: dict[tuple[type[ast.cmpop], object], bool] = {
     (ast.GtE, 1): True,
 }
 """What a comparison of the number of a turn gives in all turns but the first one, where that gives something else."""
+
+_WHOLE = re.compile(r"%(\(\w*\))?[-#0 +]*[\d*]*(\.[\d*]+)?[sra]")
+"""What formats a value as ``str`` or ``repr`` writes it."""
 
 _CONTAINERS = (Mapping, Sequence, Tuple)
 
@@ -168,14 +172,16 @@ class Operators(Calls):
             or (isinstance(left, Plain) and left.kind is PlainKind.TEXT)
         ):
             run.use(right, UseKind.FORMAT, at)
-            return formatted(left, "%", [right])
+            pattern = str(left.value) if isinstance(left, Const) else "%s"
+            shown = [right, *run.elements(right)] if _WHOLE.search(pattern) else []
+            return run.text_of(formatted(left, "%", [right]), left, *shown)
         if isinstance(left, (Sequence, Tuple, Parameters)):
             found = self._of_sequences(name, left, right)
             if found is not None:
                 return found
         plain = (Const, Plain)
         if isinstance(left, plain) and isinstance(right, plain):
-            return of_plain(name, left, right)
+            return run.text_of(of_plain(name, left, right), *(v for v in (left, right) if is_text(v)))
         if isinstance(left, Mapping) and isinstance(right, Mapping) and name == "BitOr":
             return self.make_mapping(Arguments(None, [left, right]), at)
         if isinstance(left, Instance) or isinstance(right, Instance):
@@ -301,6 +307,8 @@ class Operators(Calls):
                 result = self._is(left, right, negated=isinstance(op, ast.IsNot))
             elif isinstance(op, (ast.In, ast.NotIn)):
                 run.use(left, UseKind.IDENTITY, e, "in")
+                for option in run.options(right):
+                    run.looked_into(option, e)
                 result = self._contains(left, right, negated=isinstance(op, ast.NotIn))
             else:
                 result = self._compare(op, left, right, e)

@@ -81,7 +81,8 @@ class Joins(Recording):
         return NUMBER if not isinstance(b.value, str) else Plain(PlainKind.TEXT)
 
     def _merged_texts(self, a: Plain, b: Plain) -> Value | None:
-        return a if _look(a) == _look(b) else Plain(a.kind)
+        shown = a.shows | b.shows
+        return a if _look(a) == _look(b) and shown == a.shows else Plain(a.kind, shows=shown)
 
     def _merged_tuples(self, a: Tuple, b: Tuple) -> Value | None:
         if len(a.items) != len(b.items):
@@ -168,7 +169,7 @@ def _without_alike(options: list[Value]) -> list[Value]:
 def _merged_plain(a: Value, b: Value) -> Value | None:
     """One value for a constant and for something plain that cannot be seen."""
     plain = isinstance(a, Plain) and isinstance(b, Const) and b.value is not None
-    return Plain(a.kind) if plain and isinstance(a, Plain) else None
+    return Plain(a.kind, shows=a.shows) if plain and isinstance(a, Plain) else None
 
 
 _MERGED: dict[type[Value], Callable[[Joins, Any, Any], Value | None]] = {

@@ -12,6 +12,7 @@ from operator import is_, is_not
 from typing import Any
 
 from codemods.graph.model.cells import Key
+from codemods.graph.model.facts.libraries import is_logging
 from codemods.graph.model.kinds import CarrierKind, Marked, NodeKind, UseKind
 from codemods.graph.model.nodes import Carrier, Node, Use, Value
 from codemods.graph.model.state import FOLLOWED
@@ -21,6 +22,7 @@ from codemods.graph.model.values import (
     INDEX,
     Join,
     Mapping,
+    Plain,
     Sequence,
     Tensor,
     Tuple,
@@ -30,6 +32,9 @@ from codemods.graph.model.values import (
 from codemods.graph.run.contents import ITEMS, REST
 from codemods.graph.run.joins import Joins
 
+_FOR_PEOPLE = (UseKind.FORMAT, UseKind.TRUTH, UseKind.UNSEEN_CALL)
+"""Uses of a text that are no look into it: code that cannot be seen writes or prints what it gets."""
+
 
 class Uses(Joins):
     """The part of the engine that notes what becomes of values."""
@@ -38,6 +43,8 @@ class Uses(Joins):
 
     def use(self, value: Value | None, kind: UseKind, at: ast.AST, name: str = "") -> None:
         """Record that a value was read by something that makes no node of it: the method or function ``name``."""
+        if value.__class__ is Plain and value.shows and kind not in _FOR_PEOPLE:
+            self.looked_into(value, at, name)
         if not may_carry(value) and value.__class__ is not Tensor and value.__class__ is not Unknown:
             return
         assert value is not None
@@ -46,6 +53,18 @@ class Uses(Joins):
         for origin in self.shadow_of([value]):
             if isinstance(origin, Node):
                 origin.uses.append(Use(kind, self.place(at), name, detached=True))
+
+    def text_of(self, made: Value, *parts: Value | None) -> Value:
+        """The text ``made`` of other values, as ``str`` makes it of each: it tells of their graphs."""
+        shown = {n for part in parts for n in self.nodes_of(part)}
+        shown.update(n for part in parts if part for o in self.options(part) if isinstance(o, Plain) for n in o.shows)
+        return made if not shown or not isinstance(made, Plain) else replace(made, shows=made.shows | shown)
+
+    def looked_into(self, text: Value, at: ast.AST, name: str = "") -> None:
+        """Record that code looks into a text, which is another where a tensor has no graph; logging does not."""
+        if isinstance(text, Plain) and not is_logging(name):
+            for node in text.shows:
+                node.uses.append(Use(UseKind.HISTORY_READ, self.place(at), name))
 
     def refused(self, value: Value, at: ast.AST) -> None:
         """Record that something is done here that torch refuses for a tensor with a history, if code counts on it."""

@@ -26,7 +26,7 @@ from codemods.graph.model.facts.operations import (
 from codemods.graph.model.facts.saved import SAVES_NOTHING
 from codemods.graph.model.kinds import AliasForm, Altered, Escape, Marked, UseKind
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import NUMBER, SHAPE, Tensor, Tuple, Unknown
+from codemods.graph.model.values import NUMBER, SHAPE, TEXT, Tensor, Tuple, Unknown
 from codemods.graph.torch.operations import OF_SEVERAL, OF_TENSORS, OF_TORCH
 from codemods.graph.torch.operations.methods import is_one
 from codemods.graph.torch.results import Results
@@ -89,6 +89,9 @@ class Tensors(Results):
         handler = OF_TENSORS.get(name)
         if handler is not None:
             return handler(self, tensor, name, args, at)
+        if name in ("__str__", "__repr__"):
+            self.run.use(tensor, UseKind.FORMAT, at)
+            return self.run.text_of(TEXT, tensor)
         if name == "__setitem__" or name.strip("_") in IN_PLACE_OPERATORS:
             self.run.write(tensor, args.all(), at)
         inputs = [tensor]

@@ -40,7 +40,19 @@ def _text(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     for value in args.positional:
         engine.run.use(value, UseKind.FORMAT, at)
     counts = len(args.positional) == 1 and name in ("str", "repr") and written_plainly(args.positional[0])
-    return Plain(PlainKind.TEXT, number=True) if counts else TEXT
+    made = Plain(PlainKind.TEXT, number=True) if counts else TEXT
+    # a tensor of one element is formatted as its number
+    first = args.positional[0] if args.positional else None
+    return (
+        made
+        if name in ("chr", "hex") or (name == "format" and isinstance(first, Tensor))
+        else _telling_of(engine, made, args)
+    )
+
+
+def _telling_of(engine: Containers, made: Value, args: Arguments) -> Value:
+    """A text that is made of arguments and their elements."""
+    return engine.run.text_of(made, *args.all(), *(e for v in args.all() for e in engine.run.elements(v)))
 
 
 @BUILTINS.of("print")
@@ -50,7 +62,15 @@ def _print(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value
     return NONE
 
 
-@BUILTINS.of("len", "ord", "input", "open", "callable", "issubclass", "time", "slice")
+@BUILTINS.of("len")
+def _length(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
+    for value in args.positional:
+        for option in engine.run.options(value):
+            engine.run.looked_into(option, at)
+    return NUMBER
+
+
+@BUILTINS.of("ord", "input", "open", "callable", "issubclass", "time", "slice")
 def _plain(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     return NUMBER
 
