@@ -72,6 +72,7 @@ class SharedRunner(Runner):
         replay: Iterable[tuple[Any, ...]] | None = None,
         also: Iterable[tuple[str, int]] = (),
         more: Mapping[str, Any] | None = None,
+        anew: bool = False,
     ) -> Run:
         """See :meth:`Runner.run`."""
         files = {**self.base, **(files or {})}
@@ -80,7 +81,7 @@ class SharedRunner(Runner):
         plain = plain_plan(self.settings)
         if rest.pop("doctor", plain) != plain or rest or self.settings.shapes:
             # It looks closer, or drives the program in another way: nobody asks for that twice.
-            return super().run(name, command, files=files, watch=watch, replay=replay, also=also, more=more)
+            return super().run(name, command, files=files, watch=watch, replay=replay, also=also, more=more, anew=anew)
         asked = Asked(
             frozenset(frozenset(group) for group in watch),
             frozenset(parts),
@@ -98,6 +99,7 @@ class SharedRunner(Runner):
                 watch=[sorted(group) for group in sorted(asked.groups, key=sorted)],
                 replay=seeds,
                 also=asked.also,
+                anew=anew,
                 more={"doctor": plain, "params": True, "parts": [list(part) for part in sorted(asked.parts, key=repr)]},
             )
             made.append(_Made(name, asked, seeds, run))

@@ -8,6 +8,7 @@ package is what stays with the caller.
 from verify.isolation.execution import Ending, Execution, Limits, machine_memory
 from verify.isolation.place import Place
 from verify.isolation.view import View
+from verify.isolation.warm import Start
 from verify.isolation.workspace import Unavailable, Workspace
 
-__all__ = ["Ending", "Execution", "Limits", "Place", "Unavailable", "View", "Workspace", "machine_memory"]
+__all__ = ["Ending", "Execution", "Limits", "Place", "Start", "Unavailable", "View", "Workspace", "machine_memory"]

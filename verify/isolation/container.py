@@ -11,6 +11,7 @@ from verify.isolation.engines import Bind, NoContainers
 from verify.isolation.execution import Limits
 from verify.isolation.process import LAUNCHER, Launched
 from verify.isolation.view import Veil, View
+from verify.isolation.warm import Warm
 from verify.isolation.workspace import Mode, Unavailable, Workspace
 
 #: The launcher and the probe.
@@ -58,7 +59,7 @@ class Container(Workspace):
         network = "with network" if limits.network else "no network"
         return f"a copy of the tree in a container of {self._image} ({self._engine.name}), {network}"
 
-    def _launcher(self, shared: str, drawn: Veil, limits: Limits) -> Launched:
+    def _launcher(self, shared: str, drawn: Veil, limits: Limits, warm: Warm | None) -> Launched:
         written = [self._folders[0].path, *([Path(shared)] if shared else [])]
         binds = [Bind(path) for path in (self.original, _OURS, *map(Path, drawn.exposed))]
         binds += [Bind(path, writable=True) for path in written]

@@ -65,6 +65,7 @@ class Execution:
     from the start of the program, ``peak`` the largest sum of resident memory of its processes in bytes (pages that
     several of them share count for each). ``output`` is the tail of what it printed, at most 64 KiB of standard output
     and error together. ``sandbox`` says to people how it was isolated, ``notes`` what else they should know.
+    ``warm``: it began as a fork.
     """
 
     ending: Ending
@@ -74,3 +75,4 @@ class Execution:
     output: str = ""
     sandbox: str = ""
     notes: tuple[str, ...] = field(default=())
+    warm: bool = False

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from verify.isolation.execution import Execution, Limits
 from verify.isolation.view import View
+from verify.isolation.warm import Start
 
 
 class Place(Protocol):
@@ -35,6 +36,7 @@ class Place(Protocol):
         shared: Path,
         limits: Limits,
         view: View,
+        warm: Start | None = None,
     ) -> Execution:
         """Execute ``command`` in the folder ``cwd``, with ``changed`` in place of the files, and wait for its end."""
         ...

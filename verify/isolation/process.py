@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from verify.isolation.environment import passed
+from verify.isolation.warm import Forked, Warm
 
 #: What an interpreter executes to be one.
 LAUNCHER = Path(__file__).with_name("launcher")
@@ -29,12 +30,14 @@ class Launched:
     """A started launcher; as a context manager it is gone in the end, and so is all that it started.
 
     ``locks`` are handles that it keeps open, so that folders count as used for as long as it lives. ``within`` is the
-    command that starts it elsewhere, with its own streams; that gets the environment as it is.
+    command that starts it elsewhere, with its own streams; that gets the environment as it is. With ``warm`` it is
+    forked from that.
     """
 
-    def __init__(self, locks: Sequence[int], within: Sequence[str] = ()) -> None:
+    def __init__(self, locks: Sequence[int], within: Sequence[str] = (), warm: Warm | None = None) -> None:
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  closed in __exit__
-        self._process = subprocess.Popen(
+        forked = warm.fork(locks, self._complaints.fileno()) if warm is not None else None
+        self._process: subprocess.Popen[bytes] | Forked = forked or subprocess.Popen(
             within or [sys.executable, "-I", "-S", str(LAUNCHER)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -20,6 +20,7 @@ from verify.isolation.launcher import landlock
 from verify.isolation.launcher.mounts import inside
 from verify.isolation.process import Launched, LauncherFailed
 from verify.isolation.view import Veil, View, veil
+from verify.isolation.warm import Start, Unready, Warm
 
 Mode = Literal["auto", "overlay", "copy"]
 
@@ -27,6 +28,8 @@ _TRIAL_SECONDS = 30.0
 # Where the tree is seen there, the path must be known before and the same in every run.
 _ONLY_RUN = "run"
 _NOTHING = View()
+#: Processes that are kept waiting to be forked from; each has its modules in memory.
+_MOST_STARTS = 2
 
 
 class Unavailable(Exception):
@@ -56,6 +59,8 @@ class Workspace:
         self._folders: list[TemporaryFolder] = []
         self._running: set[Launched] = set()
         self._cancelled = False
+        self._warming = threading.Lock()
+        self._starts: dict[Any, Warm | None] = {}
         self.mode: Mode = "copy"
         self.sandbox = ""
         self.notes: tuple[str, ...] = ()
@@ -80,6 +85,9 @@ class Workspace:
 
     def close(self) -> None:
         """Remove whatever is still there of it."""
+        for started in filter(None, self._starts.values()):
+            started.close()
+        self._starts = {}
         for folder in self._folders:
             folder.remove()
         self._folders = []
@@ -107,6 +115,7 @@ class Workspace:
         shared: Path,
         limits: Limits,
         view: View = _NOTHING,
+        warm: Start | None = None,
     ) -> Execution:
         """Execute ``command`` in the folder ``cwd`` of the tree, and wait for its end.
 
@@ -114,7 +123,8 @@ class Workspace:
         from the tree as it is now. ``shared`` is the one folder where what it writes stays. Home folders and those of
         services are empty but for the tree, what the environment names of programs, and ``view``. Paths of the tree in
         PYTHONPATH are those of the copy where there is one; ``command`` is taken as it is, see ``seen``. The program
-        has no terminal, an empty standard input and a session of its own.
+        has no terminal, an empty standard input and a session of its own. With ``warm`` it begins as a fork of a
+        process that has made this start, where there can be one; that is kept for others that make the same.
 
         Returns NOT_STARTED where the command cannot be executed or the tree cannot be shown. KeyboardInterrupt ends
         the program too.
@@ -129,11 +139,13 @@ class Workspace:
                 turn.enter_context(self._turn)
             folder = self.seen(os.path.realpath(cwd))
             drawn = self._veil(command, environment, view, limits)
+            given = self._environment(run, environment, folder, limits, drawn)
             answer = self._launch(
                 run,
+                self._warm(warm, folder, given) if warm else None,
                 command=list(command),
                 folder=str(folder),
-                environment=self._environment(run, environment, folder, limits, drawn),
+                environment=given,
                 changed={path: base64.b64encode(data).decode() for path, data in changed.items()},
                 shared=os.path.realpath(shared),
                 wanted=self._wanted(environment, folder),
@@ -149,6 +161,7 @@ class Workspace:
                 answer["output"],
                 self._described(answer["got"], limits),
                 (*self.notes, *answer["notes"]),
+                answer.get("warm", False),
             )
 
     def _described(self, got: Mapping[str, bool], limits: Limits) -> str:
@@ -231,6 +244,7 @@ class Workspace:
             limits = Limits(_TRIAL_SECONDS)
             answer = self._launch(
                 "trial",
+                None,
                 command=[],
                 folder="/",
                 environment={},
@@ -258,7 +272,7 @@ class Workspace:
         finally:
             self._running.discard(launched)
 
-    def _launch(self, run: str, *, limits: Limits, drawn: Veil, **fields: Any) -> dict[str, Any]:
+    def _launch(self, run: str, warm: Warm | None, *, limits: Limits, drawn: Veil, **fields: Any) -> dict[str, Any]:
         request = {
             **fields,
             **asdict(drawn),
@@ -276,7 +290,7 @@ class Workspace:
             },
         }
         try:
-            with self._launcher(fields["shared"], drawn, limits) as launched, self._known(launched):
+            with self._launcher(fields["shared"], drawn, limits, warm) as launched, self._known(launched):
                 answer: dict[str, Any] = json.loads(launched.ask(json.dumps(request), limits.seconds))
         except LauncherFailed as error:
             return {
@@ -290,9 +304,27 @@ class Workspace:
             }
         return answer
 
-    def _launcher(self, shared: str, drawn: Veil, limits: Limits) -> Launched:
+    def _launcher(self, shared: str, drawn: Veil, limits: Limits, warm: Warm | None) -> Launched:
         """Start a launcher, whose program may write to ``shared`` (empty for none)."""
-        return Launched([folder.lock for folder in self._folders])
+        return Launched([folder.lock for folder in self._folders], warm=warm)
+
+    def _warm(self, start: Start, folder: Path, environment: Mapping[str, str]) -> Warm | None:
+        """The process that has made this start; None where there is none to be had."""
+        if self.mode != "overlay" or not self._means["own_processes"]:
+            # Its program could see it, or has temporary folders that it knows nothing of.
+            return None
+        given = {name: value for name, value in environment.items() if name != start.own}
+        known = start, folder, tuple(sorted(given.items()))
+        with self._warming:
+            if known not in self._starts:
+                oldest = next(iter(self._starts), None) if len(self._starts) >= _MOST_STARTS else None
+                if oldest is not None and (ended := self._starts.pop(oldest)) is not None:
+                    ended.close()
+                self._starts[known] = None
+                with contextlib.suppress(Unready):
+                    self._starts[known] = Warm(start, folder, given)
+            warm = self._starts[known]
+        return None if warm is None or warm.imports & start.names else warm
 
 
 def _describe(mode: str, got: Mapping[str, bool], *, network: bool) -> str:

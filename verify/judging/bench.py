@@ -77,23 +77,35 @@ def judge(
         lines: list[list[Line]],
         parts: dict[Key, list[Part]],
         also: Iterable[Line] = (),
+        *,
+        anew: bool = False,
     ) -> Run:
         return driven(
             runner, rewriter, command, name, made, lines, knobs,
-            replay=seeds, also=also, parts=_parts_below(rewriter, parts), hurry=hurry,
+            replay=seeds, also=also, parts=_parts_below(rewriter, parts), hurry=hurry, anew=anew,
         )  # fmt: skip
 
     tell(f"original again: {command.text}")
     # The second run is the one to show: it was watched as the rewritten one will be, which costs memory and time.
     again = dataclasses.replace(original, name="original again")
-    original = run("original", None, _watch(rewriter, before, replaced), gone, also)
+    # One of the two begins from nothing: if both do the same, so do others that begin with what is there already.
+    watched = functools.partial(run, "original", None, _watch(rewriter, before, replaced), gone, also)
+    plain = functools.partial(run, "original", None, [], {})
+    anew = original.warm
+    original = watched(anew=anew)
     if original.wall > _WAITED and waited_in_vain(original, runner.settings.steps):
         hurry = True
-        original = run("original", None, _watch(rewriter, before, replaced), gone, also)
+        original = watched(anew=anew)
         if not alike(again.record, original.record):
             # What differs by itself is seen only in runs that end at the same place.
-            again = dataclasses.replace(run("original", None, [], {}), name="original again")
+            again = dataclasses.replace(plain(anew=not anew), name="original again")
     repeatable = compare(original, again, tolerance=tolerance)
+    if repeatable.difference is not Difference.IDENTICAL and original.warm != again.warm:
+        # It may be for what was there already.
+        runner.warm = False
+        original, again = (watched(), again) if original.warm else (original, plain())
+        again = dataclasses.replace(again, name="original again")
+        repeatable = compare(original, again, tolerance=tolerance)
     original = dataclasses.replace(original, unsteady=unsteady(original, again))
 
     def execute(some: Groups, asked: frozenset[tuple[str, int]]) -> Tried:
@@ -149,7 +161,7 @@ def judge(
     if any(rewrite.verdict is Verdict.BROKEN for rewrite in outcome.rewrites):
         for _ in range(doubts if repeatable.difference is Difference.IDENTICAL else 0):
             tell(f"original once more: {command.text}")
-            more = run("original", None, _watch(rewriter, before, replaced), gone, also)
+            more = watched()
             other = compare(original, more, tolerance=tolerance)
             if other.difference is not Difference.IDENTICAL:
                 again, repeatable = dataclasses.replace(more, name="original again"), other
@@ -203,6 +215,7 @@ def driven(
     parts: Iterable[Sequence[Any]] = (),
     strict: bool = True,
     hurry: bool = False,
+    anew: bool = False,
 ) -> Run:
     """Run ``command`` on ``made`` (None: on the tree as it is) with ``knobs``; see :meth:`Runner.run`.
 
@@ -215,7 +228,7 @@ def driven(
     seen = {"parts": [list(part) for part in parts if not moved.intersection((part[0], n) for n in _lines_in(part))]}
     if not knobs.drives:
         more = {**knobs.configuration(), **seen, "hurry": hurry}
-        return runner.run(name, command, files=files, watch=watch, replay=replay, also=also, more=more)
+        return runner.run(name, command, files=files, watch=watch, replay=replay, also=also, more=more, anew=anew)
     # What is called at the end is what there is to see: nothing before it is waited for.
     lines = {line for group in watch for line in group}.union(also)
     more = {
@@ -225,7 +238,7 @@ def driven(
         "make_up": True,
         "steps": min(_FEW, runner.settings.steps),
     }
-    return runner.run(name, command, files=files, replay=replay, also=lines, more=more)
+    return runner.run(name, command, files=files, replay=replay, also=lines, more=more, anew=anew)
 
 
 def as_read(run: Run, made: Version, rewriter: Rewriter) -> Run:

@@ -65,6 +65,8 @@ class Run:
     notes: tuple[str, ...] = ()
     unsteady: frozenset[str] | None = None
     """What differs, beside losses and parameters, when the original is run twice; None where that is not known."""
+    warm: bool = False
+    """Whether it began with what was imported ahead."""
 
     @property
     def record(self) -> Record:

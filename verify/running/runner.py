@@ -20,13 +20,14 @@ from codemods.source.files import SourceFile
 from codemods.source.secrets import Secrets
 from codemods.source.targets import read_targets
 from verify.errors import OutOfTime, VerifyError
-from verify.isolation import Ending, Execution, Limits, Place, Unavailable, View, Workspace, engines, view
+from verify.isolation import Ending, Execution, Limits, Place, Start, Unavailable, View, Workspace, engines, view
 from verify.isolation.container import Container
 from verify.isolation.environment import passed
 from verify.measured.reading import read_records
 from verify.measured.records import Record
 from verify.measured.results import STOPPED, Outcome, Run
 from verify.running import interpreter
+from verify.running.ahead import start_of
 from verify.running.missing import Instead
 from verify.running.notebooks import RUNNER, RunnableNotebook
 from verify.running.rewriting import below
@@ -35,6 +36,8 @@ from verify.running.settings import Command, Settings, is_notebook
 BOOT = Path(verify.probe.__file__).parent / "boot"
 #: The probe ends the run a little before the limit, so that there is a census; seconds at most.
 GRACE = 10.0
+#: The variable that leads the probe to its configuration.
+_CONFIGURATION = "CODEMOD_PROBE"
 _PAUSES = (1.0, 4.0)
 """Seconds to wait before a program runs again whose port was taken."""
 
@@ -104,6 +107,9 @@ class Runner:
         self.leaving: Leaving | None = None
         #: Functions, by path below the root and full name, of which the returned values are recorded, and variables.
         self.returning: Sequence[tuple[str, str, list[str]]] = ()
+        #: Whether runs may begin with what others have imported; the programs that began.
+        self.warm = True
+        self._begun: set[tuple[tuple[str, ...], Path]] = set()
         self._places: tuple[str, ...] | None = None
         self._sources: dict[tuple[str, ...], list[SourceFile]] = {}
         self.secrets = Secrets((os.environ, settings.environment))
@@ -219,12 +225,14 @@ class Runner:
         replay: Iterable[tuple[Any, ...]] | None = None,
         also: Iterable[tuple[str, int]] = (),
         more: Mapping[str, Any] | None = None,
+        anew: bool = False,
     ) -> Run:
         """Run ``command`` with ``files`` (by path below the root) in place of the originals.
 
         ``watch`` are groups of lines (path below the root, number): the run records whether a line of each group ran.
         ``replay`` are the seeds that an earlier run drew, ``also`` lines that are reported but not waited for, and
-        ``more`` is added to the probe's configuration. Raises :class:`OutOfTime` where it is too late for another run.
+        ``more`` is added to the probe's configuration. ``anew``: it begins from nothing. Raises
+        :class:`OutOfTime` where it is too late for another run.
         """
         self._require_time()
         if self.leaving is not None:
@@ -282,6 +290,7 @@ class Runner:
                     seconds=settings.timeout, memory=settings.memory, disk=settings.disk, network=settings.network
                 ),
                 view=View(self._needed(), settings.expose),
+                warm=None if anew else self._start(command),
             )
             run = _run(name, command, execution, tuple(read_records(records, self.secrets)), self.secrets)
             lost = any(record.held and record.end is None for record in run.records)
@@ -296,6 +305,17 @@ class Runner:
         for record in run.records:
             notebook.place(record)
         return replace(run, output=notebook.text(run.output), notes=(*run.notes, *notebook.notes()))
+
+    def _start(self, command: Command) -> Start | None:
+        if not self.warm or self.settings.image:
+            return None
+        kind = command.argv[:2], command.cwd
+        if kind not in self._begun:
+            # Many programs are run once.
+            self._begun.add(kind)
+            return None
+        settings = self.settings
+        return start_of(command, self._python, self.root, self.sources(), settings.device, _CONFIGURATION)
 
     def _require_time(self) -> None:
         now, within = time.monotonic(), self.settings.within
@@ -326,7 +346,7 @@ class Runner:
         environment = passed(os.environ, self.settings.environment, elsewhere=bool(self.settings.image))
         paths = [str(BOOT), environment.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-        environment["CODEMOD_PROBE"] = str(config)
+        environment[_CONFIGURATION] = str(config)
         environment["PYTHONHASHSEED"] = str(self.settings.seed)
         environment["PYTHONUNBUFFERED"] = "1"
         # Plots have no screen here, and a script that waits for a window to be closed would hang.
@@ -365,6 +385,7 @@ def _run(name: str, command: Command, execution: Execution, records: tuple[Recor
         output=secrets.mask(execution.output),
         sandbox=execution.sandbox,
         notes=tuple(map(secrets.mask, execution.notes)),
+        warm=execution.warm,
     )
 
 

@@ -46,6 +46,7 @@ class ForkedPlace:
         shared: Path,
         limits: Limits,
         view: View,
+        warm: object = None,
     ) -> Execution:
         """Run the script, which sees everything; the limits are not kept."""
         shutil.rmtree(self.root, ignore_errors=True)

@@ -27,7 +27,7 @@ class Program:
     """What to execute, where, with which environment; how large a file it may write (bytes).
 
     ``others`` are the threads that the same user runs already. ``rules`` are those that Landlock has to see to; None
-    where namespaces do.
+    where namespaces do. ``warm``: nothing is executed, see :class:`Begins`.
     """
 
     command: Sequence[str]
@@ -36,6 +36,16 @@ class Program:
     largest_file: int
     others: int
     rules: landlock.Rules | None
+    warm: bool = False
+
+
+class Begins(BaseException):
+    """Raised in the child, which has become the program: ``command`` with ``environment``, to go on where this is
+    caught."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__()
+        self.command, self.environment = program.command, program.environment
 
 
 def start(program: Program | None, *, own_processes: bool, guard_proc: bool, output: int, report: int) -> int:
@@ -51,15 +61,21 @@ def start(program: Program | None, *, own_processes: bool, guard_proc: bool, out
     pid = os.fork()
     if pid:
         return pid
-    # A child must never come back into the launcher's code, whatever happens to it.
+    # A child must never come back into the launcher's code, whatever happens to it, unless it is the program by now.
+    begins: Begins | None = None
     try:
         _be_child(program, own_processes, guard_proc, output, report)
+    except Begins as raised:
+        begins = raised
     except OSError as error:
         _tell(report, {"failed": reason(error)})
     except BaseException as error:
         _tell(report, {"failed": f"{type(error).__name__}: {error}"})
     finally:
-        os._exit(127)
+        if begins is None:
+            os._exit(127)
+    assert begins is not None
+    raise begins
 
 
 def _be_child(program: Program | None, own_processes: bool, guard_proc: bool, output: int, report: int) -> NoReturn:
@@ -137,6 +153,10 @@ def _execute(program: Program, report: int) -> NoReturn:
         landlock.restrict(program.rules)
         seccomp.restrict(alone=program.rules is None)
     os.chdir(program.folder)
+    if program.warm:
+        kernel.give_up_as_by_exec()
+        os.close(report)
+        raise Begins(program)
     os.set_inheritable(report, False)
     try:
         os.execvpe(program.command[0], list(program.command), dict(program.environment))

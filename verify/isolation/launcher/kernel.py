@@ -31,9 +31,11 @@ MS_PRIVATE = 1 << 18
 MNT_DETACH = 2
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_CAPBSET_DROP = 24
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
+_CAPABILITY_VERSION = 0x20080522
 _CAP_SYS_ADMIN = 21
 _CAP_LAST = 63
 # What a script may need to treat files and processes as its own when it runs as root. The others reach past the
@@ -126,6 +128,23 @@ def give_up_privileges() -> None:
         except OSError:
             # Beyond the last one that this kernel knows, or an ordinary user, who has none to lose.
             break
+
+
+def give_up_as_by_exec() -> None:
+    """Take from this process what :func:`give_up_privileges` leaves to it until the next exec, and let it see itself in
+    /proc again, as an exec would.
+    """
+    head = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+    sets = (ctypes.c_uint32 * 6)()
+    check(libc().capget(head, sets), "capabilities")
+    kept = sum(1 << capability for capability in _CAPS_KEPT) if os.geteuid() == 0 else 0
+    # Effective, permitted and inheritable ones, the lower half of each first.
+    for half, mask in enumerate((kept & 0xFFFFFFFF, kept >> 32)):
+        permitted = sets[3 * half + 1] & mask
+        sets[3 * half], sets[3 * half + 1] = permitted, permitted
+        sets[3 * half + 2] &= permitted
+    check(libc().capset(head, sets), "capabilities")
+    prctl(_PR_SET_DUMPABLE, 1)
 
 
 def forget_keys() -> None:

@@ -60,8 +60,8 @@ class Request:
     limits: Limits
 
 
-def main() -> int:
-    """Serve one request."""
+def main(*, warm: bool = False) -> int:
+    """Serve one request. ``warm``: the program is no other one, but comes back by :class:`child.Begins`."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # The caller gets these too, and its end is ours.
         signal.signal(number, signal.SIG_IGN)
@@ -69,7 +69,7 @@ def main() -> int:
     raw = json.loads(_read_line(0))
     changed = {path: base64.b64decode(text) for path, text in raw.pop("changed").items()}
     request = Request(**{**raw, "changed": changed, "limits": Limits(**raw["limits"])})
-    answer = json.dumps(Run(request).serve()).encode()
+    answer = json.dumps(Run(request, warm=warm).serve()).encode()
     while answer:
         answer = answer[os.write(1, answer) :]
     return 0
@@ -88,8 +88,9 @@ def _read_line(handle: int) -> bytes:
 class Run:
     """One request on its way."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, *, warm: bool = False) -> None:
         self.request = request
+        self.warm = warm
         self.got: dict[str, bool] = {"user": False, "mount": False, "network": False, "ipc": False}
         self.notes: list[str] = []
         self.box: sandbox.Sandbox | None = None
@@ -110,6 +111,10 @@ class Run:
             outcome.ending, outcome.notes = "NOT_STARTED", [str(error)]
         except OSError as error:
             outcome.ending, outcome.notes = "NOT_STARTED", [child.reason(error)]
+        except child.Begins:
+            # In the program there is nothing to clean, and its handles are others by now.
+            self.box, self.handles = None, []
+            raise
         finally:
             self._clean()
         if self.box and outcome.status != 0:
@@ -121,6 +126,7 @@ class Run:
             "peak": outcome.peak,
             "output": outcome.output.decode("utf-8", errors="replace"),
             "notes": [*outcome.notes, *self.notes],
+            "warm": self.warm,
             "got": {**self.got, "processes": self.request.own_processes, "landlock": self.request.landlock},
             "overlaid": self.box.overlaid if self.box else [],
         }
@@ -225,7 +231,7 @@ class Run:
             readable = [*request.shown, *request.exposed, *writable]
             rules = landlock.Rules(writable, request.hidden, readable)
         return child.Program(
-            request.command, request.folder, self._environment(), largest, processes.own_threads(), rules
+            request.command, request.folder, self._environment(), largest, processes.own_threads(), rules, self.warm
         )
 
     def _environment(self) -> Mapping[str, str]:

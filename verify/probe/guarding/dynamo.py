@@ -20,7 +20,7 @@ _NAME = "torch._dynamo"
 
 def put_off() -> None:
     """Let torch's own functions do without torch._dynamo; to be called before torch is imported."""
-    if "torch" not in sys.modules:
+    if "torch" not in sys.modules and _NAME not in hooks.waiting():
         hooks.when_imported("torch._compile", _disable_later)
         hooks.when_imported("torch.optim.optimizer", _tell_nobody)
 

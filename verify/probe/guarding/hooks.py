@@ -96,6 +96,11 @@ def when_imported(name: str, callback: Callable[[], None]) -> None:
     _look()
 
 
+def shown(name: str) -> None:
+    """To be called for a module that was executed before anybody could see it, and is there now."""
+    _FINDER.executed(name)
+
+
 def around_import(name: str, begin: Callable[[], None], end: Callable[[], None]) -> None:
     """Call ``begin`` before the module ``name`` is executed and ``end`` after it, also after one that failed.
 
@@ -109,6 +114,16 @@ def around_import(name: str, begin: Callable[[], None], end: Callable[[], None])
 def _look() -> None:
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
+
+
+def behind(finder: Any) -> None:
+    """Ask ``finder`` before all others but the one of this module, which looks over its shoulder."""
+    sys.meta_path.insert(sys.meta_path[:1].count(_FINDER), finder)
+
+
+def waiting() -> frozenset[str]:
+    """The names of the modules that somebody waits for."""
+    return frozenset(_FINDER.waiting)
 
 
 def on_error(report: Callable[[Exception], None]) -> None:
