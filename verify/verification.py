@@ -80,10 +80,11 @@ def verify(
             if where is None or run.record.error is None:
                 return False
             by = rewriter
-            if by is None:
-                files = targets if targets is not None else _targets(runner, [command], [run], exclude)
-                by = rules(files)
-            findings = [finding for group in by.all().groups for finding in group.findings]
+            with runner.aside():
+                if by is None:
+                    files = targets if targets is not None else _targets(runner, [command], [run], exclude)
+                    by = rules(files)
+                findings = [finding for group in by.all().groups for finding in group.findings]
             return any((where.path, where.line) == (each.path, each.span.line) for each in findings)
 
         originals = []
@@ -102,9 +103,10 @@ def verify(
                 commands = commands[:number]
                 break
         tell("looking for rewrites")
-        if rewriter is None:
-            rewriter = rules(targets if targets is not None else _targets(runner, commands, originals, exclude))
-        version = rewriter.all()
+        with runner.aside():
+            if rewriter is None:
+                rewriter = rules(targets if targets is not None else _targets(runner, commands, originals, exclude))
+            version = rewriter.all()
         runs = list(zip(commands, originals, lacked, strict=True))
         entries = _entries(runner, rewriter, version, runs, exclude, tell)
         # After those of the commands come the entries that were found on the way.

@@ -20,7 +20,7 @@ _READ_EARLY = re.compile(
 )
 #: What changes how modules are imported, or what an import says.
 _CHANGES_IMPORTS = re.compile(
-    r"\bsys\.(?:meta_path|path_hooks|modules\s*\[|modules\.pop|setdlopenflags)|\bwarnings\.simplefilter\(['\"]error"
+    r"\bsys\.(?:meta_path|path_hooks|modules\s*\[[^\]]*\]\s*=(?!=)|modules\.(?:pop|update)|setdlopenflags)|\bwarnings\.simplefilter\(['\"]error"
 )
 _CARDS = ("/dev/nvidia*", "/dev/kfd", "/dev/dri/render*", "/dev/dxg")
 #: Interpreters whose way to begin is known.

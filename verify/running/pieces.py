@@ -50,6 +50,9 @@ def _helps(runner: Runner, run: Run, first: Run, mended: Callable[[Run], bool]) 
         return True
     if first.error is not None and run.error == first.error:
         return False
+    if run.record.end == "watchdog":
+        # What it lacked it has; what it has not is time, for which there are other ways.
+        return True
     # Where made-up data ends it, leaving out what reads them may bring it further.
     spoiled = run.outcome is Outcome.RAISED and bool(runner.instead.files)
     return bool(run.record.backwards and not spoiled) or mended(run)

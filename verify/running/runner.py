@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import itertools
 import json
@@ -10,7 +11,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -94,7 +95,7 @@ class Runner:
         self._make_place = place
         self._workspace: Place | None = None
         self._numbers = itertools.count(1)
-        #: When the first run began.
+        #: When the first run began, or as if it had where something else took its time.
         self._began: float | None = None
         #: Not any more once a program was killed and what the probe held back was lost.
         self._hold = True
@@ -316,6 +317,16 @@ class Runner:
             return None
         settings = self.settings
         return start_of(command, self._python, self.root, self.sources(), settings.device, _CONFIGURATION)
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """What is done in here takes nothing of the time within which runs begin."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            if self._began is not None:
+                self._began += time.monotonic() - began
 
     def _require_time(self) -> None:
         now, within = time.monotonic(), self.settings.within

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from verify.isolation import Execution, Limits, Unavailable, View, Workspace
+from verify.isolation import Execution, Limits, Start, Unavailable, View, Workspace
 from verify.isolation.environment import passed
 from verify.isolation.launcher import landlock
+from verify.running.runner import BOOT
 
-#: Overlays; a copy shown at the real path; a copy elsewhere with writing forbidden outside; a copy and nothing else.
-KINDS = ("overlay", "shown copy", "landlock", "bare copy")
+#: Overlays; the same as a fork of a process that is there already; a copy shown at the real path; a copy elsewhere with
+#: writing forbidden outside; a copy and nothing else.
+KINDS = ("overlay", "warm", "shown copy", "landlock", "bare copy")
 
 NOTHING = View()
 
@@ -29,6 +31,7 @@ class Place:
     root: Path
     shared: Path
     kind: str
+    warm: Start | None = None
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
 
     def run(
@@ -45,13 +48,23 @@ class Place:
             [sys.executable, "script.py", *arguments],
             cwd=self.root,
             changed=merged,
-            environment={**passed(self.environment, {}), "SHARED": str(self.shared)},
+            environment={**passed(self.environment, {}), **self.boot, "SHARED": str(self.shared)},
             shared=self.shared,
             limits=self.limits(**limits),
             view=view,
+            warm=self.warm,
         )
+        # What could import modules of the tree is not begun outside.
+        outside = str(self.root) not in self.environment.get("PYTHONPATH", "")
+        assert execution.warm == (self.warm is not None and outside) or execution.ending.name == "NOT_STARTED"
         assert [os.listdir(folder) for folder in self.folders] == [[".lock"]] * len(self.folders)
         return execution
+
+    @property
+    def boot(self) -> dict[str, str]:
+        """What a process needs to be forked from."""
+        paths = filter(None, (str(BOOT), self.environment.get("PYTHONPATH")))
+        return {"PYTHONPATH": os.pathsep.join(paths)} if self.warm else {}
 
     def limits(self, **given: object) -> Limits:
         """The limits of a run; twenty seconds by default."""
@@ -92,10 +105,11 @@ def opened(monkeypatch: pytest.MonkeyPatch, tree: Path, shared: Path) -> Iterato
         if kind == "bare copy":
             monkeypatch.setattr(landlock, "version", lambda: 0)
         try:
-            workspace = Workspace(tree, mode="overlay" if kind == "overlay" else "copy")
+            workspace = Workspace(tree, mode="overlay" if kind in ("overlay", "warm") else "copy")
         except Unavailable as error:
             pytest.skip(str(error))
-        places.append(Place(workspace, tree, shared, kind))
+        start = Start((sys.executable, "script.py"), ("decimal",), str(tree), "SHARED", frozenset())
+        places.append(Place(workspace, tree, shared, kind, start if kind == "warm" else None))
         needed = {"shown copy": "at its real path", "landlock": "Landlock"}.get(kind, "")
         if needed not in workspace.sandbox:
             pytest.skip(f"only {workspace.sandbox} here")

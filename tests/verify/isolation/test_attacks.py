@@ -19,7 +19,7 @@ from verify.isolation import Ending, View
 from verify.isolation.launcher import landlock
 
 #: Kinds in which the system lets us close what has a path.
-MOUNTED = ("overlay", "shown copy")
+MOUNTED = ("overlay", "warm", "shown copy")
 SECRET = "s3cret-of-the-user"
 
 READ = """

@@ -15,7 +15,7 @@ from verify.isolation import Ending
 from verify.isolation.launcher.places import devices
 
 #: Kinds in which something can be kept from a program.
-CLOSED = ("overlay", "shown copy", "landlock")
+CLOSED = ("overlay", "warm", "shown copy", "landlock")
 MOUNTED = CLOSED[:2]
 
 LIBC = """

@@ -174,8 +174,8 @@ def _imported(modules: Sequence[str], ends: list[tuple[Any, ...]]) -> _Hidden:
     groups: dict[str, dict[str, ModuleType]] = {}
     for name in list(sys.modules):
         top = name.partition(".")[0]
-        if name not in known and top not in sys.stdlib_module_names and top != "__mp_main__":
-            groups.setdefault(top, {})[name] = sys.modules.pop(name)
+        if name not in known and top not in sys.stdlib_module_names:
+            groups.setdefault(_LAST if top == "__mp_main__" else top, {})[name] = sys.modules.pop(name)
     return _Hidden(groups)
 
 
