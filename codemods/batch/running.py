@@ -41,12 +41,11 @@ _LEFT_BY = {"cloned": "clone", "unchanged": "rewrite", "rewritten": "rewrite", "
 @dataclass
 class Summary:
     """What a run did: ``settled`` counts repositories by the state that they came to, ``standing`` those that failed or
-    were refused in an earlier run and still are, ``stopped`` says why it ended early."""
+    were refused in an earlier run and still are."""
 
     settled: dict[str, int] = field(default_factory=dict)
     standing: dict[str, int] = field(default_factory=dict)
     moved: int = 0
-    stopped: str = ""
 
 
 Executors = Callable[[Places, int], tuple[Executor, Executor]]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from codemods.analysis.analyse import analyse
 from codemods.checking.check import Analyser, Progress
-from codemods.patches.bundle import Bundle, RecordedChange, blob_of
+from codemods.patches.bundle import Bundle, blob_of
 from codemods.patches.checking import Checks, Unit
 from codemods.patches.files import Renames, require_inside, selected, try_read
 from codemods.patches.notebooks import is_notebook, of_program
@@ -79,7 +79,7 @@ class _Fitting:
         for file in self.files:
             reading = self._file(file)
             left_out |= reading
-        self.grouping = grouped(list(self.pieces.values()), self.bundle.changes)
+        self.grouping = grouped(list(self.pieces.values()))
         for index in sorted(left_out):
             change = self.bundle.changes[index]
             place_of = self._place(change.findings[0].path, change.findings[0].line) if change.findings else ""
@@ -319,7 +319,7 @@ class Grouping:
     helpers: dict[int, frozenset[int]] = field(default_factory=dict)
 
 
-def grouped(pieces: Sequence[Piece], changes: Sequence[RecordedChange]) -> Grouping:
+def grouped(pieces: Sequence[Piece]) -> Grouping:
     """Put ``pieces`` in units: those of one change, and of changes that share a hunk; without one, those of a file.
 
     An import that several changes need joins none of them: it is made where one of them is.

@@ -31,10 +31,6 @@ class DiffHunk:
     new_start: int
     body: tuple[tuple[str, bytes], ...]
 
-    @property
-    def old(self) -> list[bytes]:
-        return [text for sign, text in self.body if sign != "+"]
-
 
 @dataclass
 class FileDiff:

@@ -89,7 +89,7 @@ def as_text(result: PatchResult, detail: Detail, *, colour: bool = False) -> str
     lines = [f"note: {note}" for note in result.notes if detail >= Detail.NORMAL]
     for hunk in result.hunks:
         if detail >= Detail.NORMAL or hunk.state is State.REFUSED:
-            told = _told(hunk, dry_run=result.dry_run)
+            told = _told(hunk)
             style = _STYLES.get(hunk.state)
             lines.append(paint(style, told) if style else printable(told))
     if detail >= Detail.NORMAL:
@@ -103,7 +103,7 @@ def as_text(result: PatchResult, detail: Detail, *, colour: bool = False) -> str
     return "".join(f"{line}\n" for line in lines)
 
 
-def _told(hunk: FittedHunk, *, dry_run: bool) -> str:
+def _told(hunk: FittedHunk) -> str:
     path, line = hunk.now
     was, at = ShownLine(hunk.cell, hunk.line), ShownLine(hunk.now_cell, line)
     head = f"{path}:{at}" if line else f"{hunk.path}:{was}" if hunk.line else hunk.path

@@ -193,7 +193,8 @@ def assigned(statement: ast.Assign, target: ast.AST) -> ast.expr | None:
         if whole is target:
             return statement.value
         if isinstance(whole, (ast.Tuple, ast.List)) and isinstance(statement.value, (ast.Tuple, ast.List)):
+            places = len(whole.elts) == len(statement.value.elts)
             for element, given in zip(whole.elts, statement.value.elts, strict=False):
-                if element is target:
+                if element is target and places:
                     return given
     return None

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from codemods.graph.model.nodes import Place, Walk
 from codemods.graph.model.program import ParsedFile
+from codemods.proofs.syntax import defaults
 from codemods.source.walking import walk as walk_tree
 
 
@@ -79,8 +80,5 @@ def _only_handed_on(inner: Place, outer: Place, name: str) -> bool:
 
 
 def _false_by_default(spec: ast.arguments, name: str) -> bool:
-    places = [a.arg for a in (*spec.posonlyargs, *spec.args)]
-    defaults = dict(zip(places[len(places) - len(spec.defaults) :], spec.defaults, strict=True))
-    defaults |= {a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None}
-    default = defaults.get(name)
+    default = dict(defaults(spec)).get(name)
     return isinstance(default, ast.Constant) and not default.value

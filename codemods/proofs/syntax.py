@@ -107,6 +107,15 @@ def bindings(code: ast.AST, name: str) -> list[ast.Name]:
     return [n for n in walk(code) if isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load)]
 
 
+def defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
+    """The parameters that need not be given, with what they are then."""
+    plain = [*arguments.posonlyargs, *arguments.args]
+    named = [*plain[len(plain) - len(arguments.defaults) :], *arguments.kwonlyargs]
+    for argument, default in zip(named, [*arguments.defaults, *arguments.kw_defaults], strict=True):
+        if default is not None:
+            yield argument.arg, default
+
+
 def true(node: ast.AST | None) -> bool:
     """Whether it is the literal ``True``."""
     return isinstance(node, ast.Constant) and node.value is True

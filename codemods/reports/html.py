@@ -140,7 +140,7 @@ def render(report: Report, detail: Detail, *, colour: bool = False) -> str:
             filters=_filters(cards, paths),
             files={path: f"f{index}" for index, path in enumerate(paths)},
             folders={path: " ".join(f"d{numbers[folder]}" for folder in _above(path)) for path in paths},
-            rules=_rules(report, cards),
+            rules=_rules(report),
             titles=TITLES,
             promises=PROMISES,
             promises_by_name={promise.value: words for promise, words in PROMISES.items()},
@@ -208,7 +208,7 @@ def _above(path: str) -> list[str]:
     return [str(folder) for folder in PurePosixPath(path).parents if str(folder) not in (".", "/")]
 
 
-def _rules(report: Report, cards: list[Card]) -> list[_Told]:
+def _rules(report: Report) -> list[_Told]:
     made = [*report.fixed] if report.applied else []
     if not report.applied and report.review is not None:
         made = [finding for change in report.review.changes for finding in change.findings]

@@ -128,15 +128,6 @@ def _moves_nothing(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and (value.value is None or value.value is False)
 
 
-def defaults(args: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
-    """The parameters that have a default, and that."""
-    plain = [*args.posonlyargs, *args.args]
-    pairs = zip(plain[len(plain) - len(args.defaults) :], args.defaults, strict=True)
-    for arg, default in (*pairs, *zip(args.kwonlyargs, args.kw_defaults, strict=True)):
-        if default is not None:
-            yield arg.arg, default
-
-
 def catching(tree: ast.AST) -> frozenset[str]:
     """The names of functions and classes that ``tree`` defines, and that may end an error."""
     found = set()

@@ -4,11 +4,13 @@ else, operands of conditions that come or go, and what they no longer set or cal
 from __future__ import annotations
 
 import ast
+import contextlib
 import copy
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from codemods.rewriting.choices import defaults, is_number, name_of
+from codemods.proofs.syntax import defaults
+from codemods.rewriting.choices import is_number, name_of
 from codemods.rewriting.parts import SUITES, header
 from codemods.source.errors import SourceError
 from codemods.source.syntax import parse
@@ -90,22 +92,15 @@ def _is_turned(one: ast.BinOp, other: ast.BinOp) -> bool:
 
 def _imported(text: str, path: str) -> set[str]:
     """The names that ``text`` imports."""
-    try:
-        nodes = [node for node in ast.walk(parse(text, path)) if isinstance(node, ast.Import | ast.ImportFrom)]
-    except SourceError:
-        return set()
-    return {(each.asname or each.name).partition(".")[0] for node in nodes for each in node.names}
+    imports = (node for node in _nodes(text, path) if isinstance(node, ast.Import | ast.ImportFrom))
+    return {(each.asname or each.name).partition(".")[0] for node in imports for each in node.names}
 
 
 def _bindings(text: str, path: str) -> dict[str, str]:
     """The constant that each variable or attribute of ``text`` is bound to, by its last name, where that is all."""
-    try:
-        tree = parse(text, path)
-    except SourceError:
-        return {}
     stores: Counter[str] = Counter()
     values: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in _nodes(text, path):
         if isinstance(node, ast.arguments):
             values.update((arg, ast.unparse(default)) for arg, default in defaults(node))
         elif isinstance(node, ast.arg | ast.keyword):
@@ -128,11 +123,7 @@ def unread_settings(old: str, new: str, path: str, before: Collection[int]) -> s
 
 def _lookups(text: str, path: str, lines: Collection[int] | None) -> Iterator[ast.Subscript]:
     """What the statements at ``lines`` of ``text`` look up by a text, None for all of them."""
-    try:
-        tree = parse(text, path)
-    except SourceError:
-        return
-    for node in ast.walk(tree):
+    for node in _nodes(text, path):
         there = lines is None or (isinstance(node, ast.expr) and not set(lines).isdisjoint(_lines(node)))
         if there and isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and _is_text(node.slice):
             yield node
@@ -170,16 +161,10 @@ def dropped_settings(old: str, new: str, path: str, before: Collection[int], aft
     gone = [(target, value) for each in was for target, value in _set(each) if value and target not in instead]
     if not gone:
         return ""
-    whole = _settings(old, path) - _settings(new, path)
+    whole = Counter(each for node in _nodes(old, path) for each in _set(node))
+    whole -= Counter(each for node in _nodes(new, path) for each in _set(node))
     told = (f"`{target} = {value}`" for target, value in gone if whole[target, value])
     return ", ".join(f"{each} is gone" for each in dict.fromkeys(told))
-
-
-def _settings(text: str, path: str) -> Counter[tuple[str, str]]:
-    try:
-        return Counter(each for node in ast.walk(parse(text, path)) for each in _set(node))
-    except SourceError:
-        return Counter()
 
 
 def _set(node: ast.AST) -> Iterator[tuple[str, str]]:
@@ -211,12 +196,8 @@ def dropped_calls(old: str, new: str, path: str, before: Collection[int], after:
 
 def _effects(text: str, path: str, lines: Collection[int] | None, *, stored: bool = False) -> Counter[str]:
     """The calls for their effect in ``lines`` of ``text``, None for all; with ``stored`` all that is assigned, too."""
-    try:
-        tree = parse(text, path)
-    except SourceError:
-        return Counter()
     found: list[ast.AST] = []
-    for node in ast.walk(tree):
+    for node in _nodes(text, path):
         if isinstance(node, ast.Expr):
             found += [node.value] if any(isinstance(each, ast.Call) for each in ast.walk(node)) else []
         elif isinstance(node, ast.Assign | ast.AugAssign):
@@ -226,6 +207,12 @@ def _effects(text: str, path: str, lines: Collection[int] | None, *, stored: boo
             found += (item.context_expr for item in getattr(node, "items", ()))
     told = [each for each in found if lines is None or not set(lines).isdisjoint(_lines(each))]
     return Counter(ast.unparse(each) for each in told)
+
+
+def _nodes(text: str, path: str) -> Iterator[ast.AST]:
+    """All nodes of ``text``; none where it cannot be read."""
+    with contextlib.suppress(SourceError):
+        yield from ast.walk(parse(text, path))
 
 
 def _lines(node: ast.AST) -> range:
@@ -268,11 +255,7 @@ def _is_constant(node: ast.AST) -> bool:
 
 def _headers(text: str, path: str, lines: Collection[int]) -> list[ast.AST]:
     """The statements at ``lines``, of compound ones the headers."""
-    try:
-        tree = parse(text, path)
-    except SourceError:
-        return []
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and set(header(node)).intersection(lines)]
+    nodes = [n for n in _nodes(text, path) if isinstance(n, ast.stmt) and set(header(n)).intersection(lines)]
     nodes.sort(key=lambda node: (node.lineno, node.col_offset))
     return [_Folded().visit(_bare(node)) for node in nodes]
 

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+from codemods.proofs.syntax import defaults
 from codemods.rewriting.choices import (
     CATCHING,
     WAITING,
     catching,
-    defaults,
     fallbacks,
     fixed,
     is_choice,

@@ -43,42 +43,26 @@ class Pair(NamedTuple):
     note: str = ""
 
 
-def stacked(parts: Sequence[Part], title: str, written: Callable[[float], str] | None = None) -> Markup:
-    """One bar over the whole width, for shares of a whole; ``written`` says how its numbers are told."""
-    tell = written or (lambda value: grouped(int(value)))
-    total = sum(part.value for part in parts) or 1
-    height = 34
-    shapes = []
-    x = 0.0
-    for part in parts:
-        width = WIDTH * part.value / total
-        inner = words(x + 8, 22, "inside", tell(part.value)) if width > 46 else ""
-        shape = '<g><title>{}: {}</title><rect x="{:.1f}" y="0" width="{:.1f}" height="{}" class="{}"/>{}</g>'
-        told = (part.label, tell(part.value), x, max(width - 2, 1), height, part.tone, inner)
-        shapes.append(Markup(shape).format(*told))
-        x += width
-    return drawing(height, shapes, title)
-
-
-def bars(rows: Sequence[Bar], title: str) -> Markup:
-    """A bar a row, names to the left and numbers to the right."""
+def bars(
+    rows: Sequence[Bar], title: str, written: Callable[[float], str] = lambda value: grouped(int(value))
+) -> Markup:
+    """A bar a row, names to the left and numbers to the right, as ``written`` tells them."""
     left = _label_width([row.label for row in rows])
     most = max((sum(part.value for part in row.parts) for row in rows), default=0) or 1
     room = WIDTH - left - 70
     shapes = []
     for index, row in enumerate(rows):
         y = index * _ROW
-        total = sum(part.value for part in row.parts)
         shapes.append(_name(left, y + 17, row.label))
         x = left
         for part in row.parts:
             width = room * part.value / most
             if part.value:
                 shape = '<rect x="{:.1f}" y="{}" width="{:.1f}" height="18" class="{}"><title>{}: {} {}</title></rect>'
-                told = (x, y + 4, max(width - 1, 1), part.tone, row.label, grouped(int(part.value)), part.label)
+                told = (x, y + 4, max(width - 1, 1), part.tone, row.label, written(part.value), part.label)
                 shapes.append(Markup(shape).format(*told))
             x += width
-        shapes.append(words(x + 6, y + 17, "value", grouped(int(total))))
+        shapes.append(words(x + 6, y + 17, "value", written(sum(part.value for part in row.parts))))
     return drawing(len(rows) * _ROW + 4, shapes, title)
 
 

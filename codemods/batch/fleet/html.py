@@ -128,12 +128,8 @@ def _charts(fleet: Fleet) -> list[tuple[str, str, list[tuple[str, str]], Markup]
         )
     spent = [(stage, seconds) for stage, seconds in fleet.seconds.items() if seconds]
     if spent:
-        parts = [
-            charts.Part(seconds, stage, tone)
-            for (stage, seconds), tone in zip(spent, ("left", "fixed", "kept"), strict=False)
-        ]
-        legend = [(part.tone, f"{stage} {span(s)}") for part, (stage, s) in zip(parts, spent, strict=True)]
-        drawn.append(("Where the time went", "", legend, charts.stacked(parts, "Time by stage", span)))
+        rows = [charts.Bar(stage, (charts.Part(seconds, "in all", "fixed"),)) for stage, seconds in spent]
+        drawn.append(("Where the time went", "", [], charts.bars(rows, "Time by stage", span)))
     return drawn
 
 

@@ -8,13 +8,25 @@ from collections.abc import Iterator
 from codemods.graph.model.arguments import given_for
 from codemods.graph.model.nodes import Place
 from codemods.graph.model.program import ParsedFile
+from codemods.proofs.blocks import suite_of
+from codemods.proofs.earlier import assigned
 from codemods.proofs.effects import CONTAINER_CHANGES, written_by_name
-from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, LEAVING, LOOPS, last_name, method, own_nodes, scope
+from codemods.proofs.syntax import (
+    DEFINITIONS,
+    FUNCTIONS,
+    LEAVING,
+    LOOPS,
+    bindings,
+    defaults,
+    last_name,
+    method,
+    own_nodes,
+    scope,
+)
 from codemods.source import walking
 
 _AS_IT_IS = ("float", "abs")
 _WHOLE = ("int", "round", "ceil")
-_SIZES = ("size", "numel", "nelement")
 _ADDING = ("append", "add", "insert", "appendleft")
 _DEPTH = 4
 """How many names and arguments are followed, as they may go in circles."""
@@ -42,7 +54,10 @@ class Divisors:
                 return all(self.never_zero(side, place, dividend, depth + 1) for side in (left, right))
             case ast.BinOp(left=left, op=ast.Div()):
                 return self.never_zero(left, place, dividend, depth + 1)
-            case ast.Subscript(value=ast.Attribute(attr="shape", value=sized)):
+            case (
+                ast.Subscript(value=ast.Attribute(attr="shape", value=sized))
+                | ast.Call(func=ast.Attribute(attr="size" | "numel" | "nelement", value=sized))
+            ):
                 return self._sized(sized, place)
             case ast.Name() | ast.Attribute() | ast.Subscript():
                 return self._counts(divisor, place, dividend, depth)
@@ -55,8 +70,6 @@ class Divisors:
                 part = isinstance(given, ast.BinOp) and isinstance(given.op, ast.Div)
                 if name in _AS_IT_IS or (name in _WHOLE and (name == "ceil" or not part)):
                     return self.never_zero(given, place, dividend, depth + 1)
-        if isinstance(divisor, ast.Call) and isinstance(divisor.func, ast.Attribute) and method(divisor) in _SIZES:
-            return self._sized(divisor.func.value, place)
         return False
 
     def _sized(self, tensor: ast.expr, place: Place) -> bool:
@@ -81,8 +94,8 @@ class Divisors:
             if given is not None and by is not None:
                 return depth < _DEPTH and self._filled(given, by, depth + 1)
         around = place.frame.file.enclosing(place.node, *FUNCTIONS) or place.frame.file.tree
-        tree = around if isinstance(container, ast.Name) and _binds(around, container.id) else place.frame.file.tree
-        filled = False
+        tree = around if isinstance(container, ast.Name) and bindings(around, container.id) else place.frame.file.tree
+        filled = bare = False
         for node in walking.walk(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 if method(node) in CONTAINER_CHANGES and ast.unparse(node.func.value) == text:
@@ -94,10 +107,11 @@ class Divisors:
                 if text in map(ast.unparse, changed):
                     return False
             elif isinstance(node, ast.Assign) and text in map(ast.unparse, node.targets) and not filled:
-                empty = isinstance(node.value, (ast.List, ast.Tuple, ast.Dict, ast.Set))
-                if not empty and not _holds_data(node.value):
+                display = isinstance(node.value, (ast.List, ast.Tuple, ast.Dict, ast.Set))
+                bare |= display and not (getattr(node.value, "elts", None) or getattr(node.value, "keys", None))
+                if not display and not _holds_data(node.value):
                     return False
-        return filled or isinstance(container, ast.Attribute) or _binds_data(tree, text)
+        return filled or isinstance(container, ast.Attribute) or not bare
 
     def _counts(self, counter: ast.expr, place: Place, dividend: ast.expr, depth: int) -> bool:
         """Whether a counter is not 0 where the sum has grown: it grows beside it, and is 0 only where the sum is reset;
@@ -111,11 +125,11 @@ class Divisors:
         if _divides(around, text) or (file is self.file and self._turns(text)):
             return True
         shared = any(isinstance(n, (ast.Global, ast.Nonlocal)) and text in n.names for n in walking.walk(file.tree))
-        own = isinstance(counter, ast.Name) and not shared and _binds(around, text)
+        own = isinstance(counter, ast.Name) and not shared and bool(bindings(around, text))
         grows = settled = zero = False
         if _changed_by_call(file.tree, counter):
             return False
-        for node, value, more in _changes(around if own else file.tree, counter):
+        for node, value, more in _changes(file, around if own else file.tree, counter):
             begins = isinstance(value, ast.Constant) and not value.value and not more
             if begins and isinstance(node, ast.Assign) and self._reset_with_it(node, dividend, file):
                 zero = True
@@ -137,16 +151,12 @@ class Divisors:
     def _given(self, name: str, place: Place) -> tuple[ast.expr | None, Place | None]:
         """What the call of a function gives to a parameter, and where; else its default."""
         definition = place.frame.definition
-        if not isinstance(definition, DEFINITIONS) or place.frame.root or _binds(definition, name):
+        if not isinstance(definition, DEFINITIONS) or place.frame.root or bindings(definition, name):
             return None, None
         given = given_for(place.frame, name)
         if given is not None:
             return given, place.frame.call
-        args = definition.args
-        named = [*args.posonlyargs, *args.args]
-        defaults = [*zip(reversed(named), reversed(args.defaults), strict=False)]
-        defaults += [(a, d) for a, d in zip(args.kwonlyargs, args.kw_defaults, strict=True) if d is not None]
-        return next((default for argument, default in defaults if argument.arg == name), None), None
+        return dict(defaults(definition.args)).get(name), None
 
     def _loops(self) -> Iterator[ast.For | ast.AsyncFor]:
         """The loops around the place where the sum grows."""
@@ -182,16 +192,12 @@ class Divisors:
 
     def _reset_with_it(self, node: ast.Assign, dividend: ast.expr, file: ParsedFile) -> bool:
         """Whether a counter gets 0 where the sum is reset as well, or only before it grows."""
-        names = {last_name(n) or ast.unparse(n) for n in _places(dividend)}
         # an element begins anew where what holds it is made anew
-        names |= {last_name(n.value) for n in _places(dividend) if isinstance(n, ast.Subscript)} - {""}
-        suite = next(s for s in _suites(file.parent(node)) if any(one is node for one in s))
-        for other in suite:
-            targets = other.targets if isinstance(other, ast.Assign) else [getattr(other, "target", None)]
-            if not isinstance(other, (ast.Assign, ast.AnnAssign)):
-                continue
-            written = [n for target in targets if target is not None for n in _places(target)]
-            if any((last_name(n) or ast.unparse(n)) in names for n in written):
+        holders = {last_name(n.value) for n in _places(dividend) if isinstance(n, ast.Subscript)} - {""}
+        names = _named(dividend) | holders
+        for other in suite_of(file, node):
+            targets = other.targets if isinstance(other, ast.Assign) else [getattr(other, "target", other)]
+            if isinstance(other, (ast.Assign, ast.AnnAssign)) and any(names & _named(target) for target in targets):
                 return True
         if file is not self.file or scope(file, node) is not scope(file, self.statement):
             return False
@@ -210,17 +216,6 @@ def _holds_data(value: ast.expr) -> bool:
     return isinstance(value, (ast.Name, ast.Attribute))
 
 
-def _binds_data(around: ast.AST, text: str) -> bool:
-    """Whether no display without elements is given to a name."""
-    return not any(
-        isinstance(n, ast.Assign)
-        and text in map(ast.unparse, n.targets)
-        and isinstance(n.value, (ast.List, ast.Tuple, ast.Dict, ast.Set))
-        and not (getattr(n.value, "elts", None) or getattr(n.value, "keys", None))
-        for n in walking.walk(around)
-    )
-
-
 def _places(expression: ast.AST) -> Iterator[ast.expr]:
     """The variables, attributes and elements that stand in an expression, not what these are parts of."""
     if isinstance(expression, (ast.Name, ast.Attribute, ast.Subscript)):
@@ -230,6 +225,11 @@ def _places(expression: ast.AST) -> Iterator[ast.expr]:
         yield from _places(inner)
 
 
+def _named(expression: ast.AST) -> set[str]:
+    """The last names of these; of an element all of it."""
+    return {last_name(n) or ast.unparse(n) for n in _places(expression)}
+
+
 def _same(target: ast.AST, counter: ast.expr) -> bool:
     """Whether code names the counter, also as an attribute of what it calls another name."""
     if isinstance(target, ast.Attribute) and isinstance(counter, ast.Attribute):
@@ -237,20 +237,22 @@ def _same(target: ast.AST, counter: ast.expr) -> bool:
     return isinstance(target, ast.expr) and ast.unparse(target) == ast.unparse(counter)
 
 
-def _changes(around: ast.AST, counter: ast.expr) -> Iterator[tuple[ast.AST, ast.expr | None, bool]]:
+def _changes(file: ParsedFile, around: ast.AST, counter: ast.expr) -> Iterator[tuple[ast.AST, ast.expr | None, bool]]:
     """What code gives to a counter, or adds to it (True), and where; None for what cannot be told."""
-    text = ast.unparse(counter)
     for node in walking.walk(around):
-        if isinstance(node, ast.AugAssign) and _same(node.target, counter):
-            yield node, node.value if isinstance(node.op, ast.Add) else None, True
-        elif isinstance(node, ast.Assign):
-            for value in _given_to(node, counter):
-                more = isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) and _same(value.left, counter)
-                yield node, value.right if more and isinstance(value, ast.BinOp) else value, more
-        elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)) and _in(node.target, text):
-            yield node, ast.Constant(value=_from_one(node.iter, node.target, text) or None), False
-        elif isinstance(node, (ast.NamedExpr, ast.withitem, ast.Delete, ast.AnnAssign)) and _in(node, text):
-            yield node, None, False
+        if not isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)) or not _same(node, counter):
+            continue
+        made = file.enclosing(node, ast.stmt, ast.comprehension, ast.NamedExpr) or node
+        value, more = None, isinstance(made, ast.AugAssign)
+        if isinstance(made, ast.AugAssign):
+            value = made.value if isinstance(made.op, ast.Add) else None
+        elif isinstance(made, ast.Assign):
+            value = assigned(made, node)
+            if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) and _same(value.left, counter):
+                value, more = value.right, True
+        elif isinstance(made, (ast.For, ast.AsyncFor, ast.comprehension)):
+            value = ast.Constant(value=_from_one(made.iter, made.target, ast.unparse(counter)) or None)
+        yield made, value, more
 
 
 def _changed_by_call(tree: ast.AST, counter: ast.expr) -> bool:
@@ -264,18 +266,6 @@ def _changed_by_call(tree: ast.AST, counter: ast.expr) -> bool:
             if held and held == own and method(node) in CONTAINER_CHANGES:
                 return True
     return False
-
-
-def _given_to(node: ast.Assign, counter: ast.expr) -> Iterator[ast.expr | None]:
-    """What an assignment gives to the counter; None where that cannot be told."""
-    for target in node.targets:
-        if _same(target, counter):
-            yield node.value
-        elif isinstance(target, (ast.Tuple, ast.List)):
-            values = node.value.elts if isinstance(node.value, (ast.Tuple, ast.List)) else []
-            for i, element in enumerate(target.elts):
-                if _same(element, counter):
-                    yield values[i] if len(values) == len(target.elts) else None
 
 
 def _from_one(values: ast.expr, target: ast.expr, text: str) -> bool:
@@ -301,22 +291,6 @@ def _divides(around: ast.AST, text: str) -> bool:
     )
 
 
-def _binds(around: ast.AST, name: str) -> bool:
-    return any(
-        isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load) for n in walking.walk(around)
-    )
-
-
-def _in(node: ast.AST, text: str) -> bool:
-    """Whether something binds what is called so."""
-    return any(
-        isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))
-        and not isinstance(n.ctx, ast.Load)
-        and ast.unparse(n) == text
-        for n in walking.walk(node)
-    )
-
-
 def _conditions(file: ParsedFile, node: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
     """The branches and loops around a node that may leave it out, each with the suite in which the node is."""
     inner = node
@@ -325,13 +299,6 @@ def _conditions(file: ParsedFile, node: ast.AST) -> Iterator[tuple[ast.AST, bool
             first = getattr(outer, "body", [])
             yield outer, any(one is inner for one in first) if isinstance(first, list) else first is inner
         inner = outer
-
-
-def _suites(node: ast.AST | None) -> Iterator[list[ast.stmt]]:
-    for name in ("body", "orelse", "finalbody"):
-        suite = getattr(node, name, None)
-        if isinstance(suite, list):
-            yield suite
 
 
 def _line(node: ast.AST) -> int:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from codemods.graph.model.facts.memory import MAY_COPY, VIEWS
 from codemods.graph.model.facts.operations import FACTORIES, REDUCTIONS, WITHOUT_GRADIENT, ZERO_GRADIENT
 from codemods.graph.model.program import ParsedFile
-from codemods.proofs.syntax import FUNCTIONS, bare_method, bindings, last_name, method, reads, scope
+from codemods.proofs.syntax import FUNCTIONS, bare_method, bindings, defaults, last_name, method, reads, scope
 from codemods.source.walking import walk
 from codemods.terms.words import words
 
@@ -92,7 +91,7 @@ def may_be_none(file: ParsedFile, node: ast.expr, *, called: bool) -> bool:
     given = [one.value for one in map(file.parent, bound) if isinstance(one, ast.Assign)]
     given += (ast.Constant(None) for one in bound if _goes_over_none(file, one))
     if isinstance(code, FUNCTIONS) and not called:
-        given += (default for name, default in _defaults(code.args) if name == node.id)
+        given += (default for name, default in defaults(code.args) if name == node.id)
     return any(map(_gives_none, given)) and not _asked(code, node.id)
 
 
@@ -131,15 +130,6 @@ def _gives_none(node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
         return node.value is None
     return method(node) == "get" and isinstance(node, ast.Call) and len(node.args) + len(node.keywords) == 1
-
-
-def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
-    """The arguments of a function that need not be given, with what they are then."""
-    positional = [*arguments.posonlyargs, *arguments.args]
-    named = [*positional[len(positional) - len(arguments.defaults) :], *arguments.kwonlyargs]
-    for argument, default in zip(named, [*arguments.defaults, *arguments.kw_defaults], strict=True):
-        if default is not None:
-            yield argument.arg, default
 
 
 def _asked(code: ast.AST, name: str) -> bool:
