@@ -38,7 +38,16 @@ def test_no_other_field_can_be_set(kind: type) -> None:
 def test_copies_and_pickles_are_equal_in_all_fields() -> None:
     given = Plain(PlainKind.TEXT, "a", "b")
     for made in (replace(given), copy.copy(given), pickle.loads(pickle.dumps(given))):
-        assert [getattr(made, f.name) for f in fields(given)] == [PlainKind.TEXT, "a", "b", None, None, False, None]
+        assert [getattr(made, f.name) for f in fields(given)] == [
+            PlainKind.TEXT,
+            "a",
+            "b",
+            None,
+            None,
+            False,
+            None,
+            frozenset(),
+        ]
     assert replace(given, end="c").end == "c"
 
 

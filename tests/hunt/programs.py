@@ -19,6 +19,7 @@ from tests.hunt.grammar import (
     parts,
     structures,
     surroundings,
+    switched,
     tasks,
 )
 from tests.hunt.grammar.sketch import Sketch
@@ -31,6 +32,7 @@ SUBJECTS = (
     structures,
     neighbours,
     carrying,
+    switched,
     extras,
     surroundings,
     growing,

@@ -8,6 +8,7 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.layers import MODULE_CONTAINERS
 from codemods.graph.model.kinds import Altered, CarrierKind, Escape, Marked, UseKind
 from codemods.graph.model.nodes import Carrier, Value
+from codemods.graph.model.paths import canonical
 from codemods.graph.model.state import BUFFER, PARTLY
 from codemods.graph.model.values import (
     NONE,
@@ -21,6 +22,7 @@ from codemods.graph.model.values import (
     Mapping,
     Namespace,
     Parameters,
+    Partial,
     Plain,
     Tensor,
     TreeModule,
@@ -80,11 +82,20 @@ class AttributeWrites(Attributes):
         elif isinstance(receiver, TreeModule):
             self.set_module_member(receiver, name, value, at)
         else:
-            run.escape_all([value], Escape.STORED_ANYWHERE)
-            of_script = isinstance(receiver, Library) and receiver.path.partition(".")[0] == "__main__"
-            if of_script or (isinstance(receiver, Library) and (run.nodes_of(value) or run.held_in([value]))):
-                # who has it of the library from here on is not followed
-                run.trace.complete = False
+            self._set_of_library(receiver, value)
+
+    def _set_of_library(self, receiver: Value, value: Value) -> None:
+        """Write an attribute of something that is not of the tree."""
+        run = self.run
+        run.escape_all([value], Escape.STORED_ANYWHERE)
+        if not isinstance(receiver, Library):
+            return
+        # who has it from here on, what torch does with another function, and what the script has, is not followed
+        held = bool(run.nodes_of(value) or run.held_in([value]))
+        replaced = any(isinstance(option, (Function, Partial)) for option in run.options(value))
+        top = canonical(receiver.path).partition(".")[0]
+        if held or top == "__main__" or (replaced and top == "torch"):
+            run.trace.complete = False
 
     def _set_of_tensor(self, receiver: Value, name: str, value: Value, at: ast.AST) -> bool:
         """Write what tensors have: ``requires_grad``, ``volatile``, ``grad`` or ``data``; whether nothing is left to

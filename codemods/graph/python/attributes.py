@@ -93,6 +93,9 @@ class Attributes(Objects):
         if name == "__dict__":
             return Namespace(self.run.kept_under(receiver), receiver)
         kept = self._given_by_code(receiver, name, at)
+        if kept is None and name == "__defaults__" and receiver.defaults:
+            # what lies in them is changed for later calls
+            return Tuple(tuple(receiver.defaults))
         return kept if kept is not None else Method(receiver, None, name)
 
     def _given_by_code(self, receiver: Tensor | Function | Const, name: str, at: ast.AST) -> Value | None:
@@ -235,6 +238,7 @@ class Attributes(Objects):
         value = run.s.get((receiver.oid, name))
         anywhere = run.s.get((receiver.oid, ANY))
         if isinstance(value, Value):
+            value = run.settled((receiver.oid, name), value)
             run.read(value, Carrier(CarrierKind.ATTRIBUTE, receiver.oid, name), at)
             return value if not isinstance(anywhere, Value) else run.join(value, anywhere)
         if isinstance(anywhere, Value):

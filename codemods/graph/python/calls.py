@@ -65,6 +65,9 @@ class Calls(MethodCalls):
         if isinstance(function, Instance):
             return self.call_instance(function, args, at)
         if isinstance(function, Module):
+            own = run.s.get((function.oid, "forward"))
+            if isinstance(own, Value) and not isinstance(own, Method):
+                return self.call_value(own, args, at)
             return self.torch.call_module(function, args, at)
         if isinstance(function, Unknown):
             return self._call_unknown(function, args, at)

@@ -48,7 +48,7 @@ class Comprehensions(InPlace):
 
     def _eval_GeneratorExp(self, e: ast.GeneratorExp) -> Value:
         found: list[Value] = []
-        with noting(self.run) as reads:
+        with self.run.at_another_time(), noting(self.run) as reads:
             self._comprehend(e, e.generators, lambda: found.append(self.evaluate(e.elt)))
         return defer(self.run, self.run.new_sequence(found, kind=SequenceKind.GENERATOR), self.run.frame, reads)
 

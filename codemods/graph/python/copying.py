@@ -25,7 +25,12 @@ from codemods.graph.model.values import (
     Tuple,
     Unknown,
 )
+from codemods.graph.run.contents import ANY
 from codemods.graph.run.run import Run
+from codemods.terms.words import words
+
+_COPYING = words("__getstate__ __setstate__ __reduce__ __reduce_ex__ __copy__ __deepcopy__")
+"""Methods that say what a copy holds (docs: copy, pickle)."""
 
 
 class Copying:
@@ -104,6 +109,9 @@ class Copying:
             held = run.s.get((value.oid, key))
             if held is not None:
                 run.s.set((oid, key), self._part(held) if self._deep else held)
+        if isinstance(made, Instance) and any(made.cls.find(method) is not None for method in _COPYING):
+            # what the copy has is what these say
+            run.s.set((oid, ANY), run.unknown("copied", data=True))
         if isinstance(made, (Instance, Module)):
             leaf = made.leaf
             run.hooks += [replace(hook, oid=oid, leaf=leaf) for hook in run.hooks if hook.oid == value.oid]

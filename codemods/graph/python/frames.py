@@ -135,9 +135,12 @@ class Frames:
 
     def run_body(self, frame: Frame, definition: ast.AST) -> Value:
         """Run a function in its frame; what it returns on all its paths, joined."""
+        if isinstance(definition, ast.AsyncFunctionDef):
+            with self.run.at_another_time(), noting(self.run) as reads:
+                return self._run(frame, definition, reads)
         if not frame.file.once(_yields, definition):
             return self._run(frame, definition, {})
-        with noting(self.run) as reads:
+        with self.run.at_another_time(), noting(self.run) as reads:
             return self._run(frame, definition, reads)
 
     def _run(self, frame: Frame, definition: ast.AST, reads: dict[Key, Any]) -> Value:

@@ -14,6 +14,7 @@ from codemods.graph.model.kinds import Escape, FunctionKind, GradSetting
 from codemods.graph.model.memo import Asked
 from codemods.graph.model.nodes import Frame, Unseen, Value
 from codemods.graph.model.program import ClassInfo
+from codemods.graph.model.spelled import written_by
 from codemods.graph.model.state import MADE
 from codemods.graph.model.values import (
     NONE,
@@ -39,6 +40,11 @@ from codemods.terms.words import words
 _EXCEPTIONS = frozenset(
     name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
 )
+
+_CALLED_UNSEEN = (UNFOLLOWED_METHODS | words("__getitem__ __iter__ __next__ __getattr__ keys")) - words(
+    "__set_name__ __set__"
+)
+"""Special methods that Python, torch or a library may call where the simulation does not."""
 
 _WRITING = words(
     "__reduce__ __reduce_ex__ __getstate__ __setstate__ __copy__ __deepcopy__ __get__ __set__ __delete__ __set_name__ "
@@ -304,6 +310,7 @@ class Functions(Frames):
         if any(_acts_unseen(cls) for cls in (*info.mro(), *behind)):
             # when Python calls such a method is not followed
             run.trace.complete = False
+        self._unsettle_by([*info.mro(), *behind])
         if info.family == "function" and not _is_of_old_form(info):
             return run.unknown(info.name)
         if members := members_of(Class(info)):
@@ -358,7 +365,18 @@ class Functions(Frames):
         made = Instance(self.run.new_oid(), info)
         self.run.attributes[made.oid] = {}
         self.run.instances.add(made.oid)
+        self._unsettle_by(info.mro())
         return made
+
+    def _unsettle_by(self, classes: list[ClassInfo]) -> None:
+        """Note what special methods write that are called where nothing here says so."""
+        for info in classes:
+            if info.oid in self.run.unsettling:
+                continue
+            self.run.unsettling.add(info.oid)
+            for name, member in info.members.items():
+                if name in _CALLED_UNSEEN and isinstance(member, Function):
+                    self.run.unsettle(written_by(member.file, member.definition))
 
     def _fill_fields(self, made: Instance, args: Arguments, at: ast.AST) -> None:
         """What a class without ``__init__`` makes of its arguments: fields of a record, what a container holds, or

@@ -155,7 +155,7 @@ class Items(Namespaces):
         if isinstance(rest, Value):
             # under a key that was not seen: perhaps this one
             return self.run.join(value, rest) if isinstance(value, Value) else rest
-        return value
+        return self.run.settled((container.oid, key.value), value) if isinstance(value, Value) else value
 
     def _item_of_unknown(self, container: Unknown, key: Value, at: ast.AST) -> Value:
         if container.node is not None:

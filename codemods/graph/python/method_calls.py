@@ -16,6 +16,7 @@ from codemods.graph.model.facts.python import OF_COROUTINES
 from codemods.graph.model.kinds import CarrierKind, Escape, FunctionKind, Marked, NodeKind, PlainKind, UseKind
 from codemods.graph.model.nodes import Carrier, Unseen, Value
 from codemods.graph.model.program import ClassInfo
+from codemods.graph.model.spelled import written_by
 from codemods.graph.model.values import (
     ARRAY,
     NONE,
@@ -428,6 +429,8 @@ class MethodCalls(Standard):
         seen = backward.definition if isinstance(backward, Function) else None
         if seen is None or isinstance(seen, ast.Lambda) or not is_linear(seen):
             run.mark(Marked.OWN_BACKWARD, at, nodes)
+        if isinstance(backward, Function):
+            run.unsettle(written_by(backward.file, backward.definition))
         made = run.unknown(info.name, run.node(at, NodeKind.OP, nodes, label="custom-function"))
         made.shadow = run.shadow_of(args.all())
         return made

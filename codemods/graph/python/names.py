@@ -64,6 +64,8 @@ class Names(Loading):
             return found
         if not isinstance(value, Value):
             return None
+        if self.run.unsettled:
+            value = self.run.settled((owner, name), value)
         if kind is CarrierKind.GLOBAL and is_setting(value) and self.may_be_called(owner, name):
             anywhere = self.run.s.get((owner, ANY))
             return self.run.join(value, anywhere) if isinstance(anywhere, Value) else value

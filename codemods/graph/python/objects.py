@@ -68,6 +68,10 @@ class Objects(Names):
         return self._member_named(info, name, at)
 
     def _member_named(self, info: ClassInfo, name: str, at: ast.AST) -> Value | None:
+        found = self._member_as_written(info, name, at)
+        return self.run.settled((info.oid, name), found) if self.run.unsettled and found is not None else found
+
+    def _member_as_written(self, info: ClassInfo, name: str, at: ast.AST) -> Value | None:
         if name not in self.run.class_attributes:
             return info.find(name)
         for base in info.mro():
@@ -92,6 +96,8 @@ class Objects(Names):
                 # it hides what the object itself holds
                 return self._bound(receiver, member, name, at)
         if isinstance(value, Value):
+            if self.run.unsettled:
+                value = self.run.settled((receiver.oid, name), value)
             self.run.read(value, Carrier(CarrierKind.ATTRIBUTE, receiver.oid, name), at)
             return value if not isinstance(anywhere, Value) else self.run.join(value, anywhere)
         if isinstance(receiver, Instance):

@@ -16,6 +16,7 @@ from codemods.graph.model.state import FROZEN, State
 from codemods.graph.model.trace import Ran
 from codemods.graph.model.values import (
     NONE,
+    Class,
     Function,
     GradMode,
     Instance,
@@ -74,6 +75,8 @@ class Statements(Loops):
     def _do_Raise(self, s: ast.Raise) -> None:
         run = self.run
         raised = self.evaluate(s.exc) if s.exc is not None else run.frame.caught
+        if isinstance(raised, Class):
+            raised = self.call_value(raised, Arguments(), s)
         cause = self.evaluate(s.cause) if s.cause is not None else run.frame.caught
         if raised is not None:
             if cause is not None and cause is not raised and isinstance(raised, (Instance, Unknown)):
@@ -266,6 +269,8 @@ class Statements(Loops):
             run.s.log = type(run.s.log)(base.log, inf)
             run.s.log.keys |= base.log.keys
             run.dead = False
+            if handler.type is not None:
+                self.evaluate(handler.type)
             if handler.name:
                 assert run.frame.caught is not None
                 self.store_name(handler.name, run.frame.caught, handler)

@@ -7,7 +7,7 @@ lists them in order.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from codemods.graph.model.arguments import Arguments
@@ -49,6 +49,9 @@ def known_as(value: Value) -> object:
     """What tells a tensor, a function or a member of an enumeration from others."""
     if isinstance(value, Function):
         return value.definition
+    if isinstance(value, Tensor) and value.node is not None and value.node.leaf:
+        # net.weight is one tensor, as often as it is asked for
+        return value.node
     return value.value.key if isinstance(value, Const) else value
 
 
@@ -171,6 +174,11 @@ class Core:
         """How many ``try`` statements are around what runs."""
         self.catching = 0
         """How many of them swallow the errors of a backward."""
+        self.unsettled: set[Hashable] = set()
+        """The names of attributes, of variables of files and of elements, and the variables of functions, that code
+        writes at times that are not known."""
+        self.unsettling: set[int] = set()
+        """The classes of which it was noted what their special methods write."""
         self.thrown: list[Value] = []
         """What was raised and is not caught yet."""
         self.left_unbound: dict[tuple[int, ast.If], tuple[tuple[object, ...], list[dict[Key, object]]]] = {}

@@ -17,6 +17,7 @@ from codemods.graph.model.values import (
     Library,
     Mapping,
     Method,
+    Namespace,
     Optimizer,
     Parameters,
     Partial,
@@ -29,6 +30,7 @@ from codemods.graph.model.walks import keeps, may_walk
 from codemods.graph.run.contents import ANY, REST
 from codemods.graph.run.uses import Uses
 
+_WRITING = ("builtins.setattr", "builtins.delattr", "builtins.object.__setattr__", "operator.setitem")
 _WALKING = BACKWARD_FUNCTIONS | {"torch.autograd.grad", "torch.Tensor.backward"}
 
 
@@ -203,8 +205,14 @@ class Escaping(Uses):
         extra = list(packed.items) if isinstance(packed, Tuple) else []
         keywords = self.keywords_in(args.keywords.get("kwargs"))
         more: list[Value] = []
-        for value in args.all():
+        for place, value in enumerate(args.all()):
             for option in self.options(value):
+                if _writes_by_itself(option):
+                    # stack.callback(setattr, obj, name, value)
+                    self.called_back(
+                        option, Arguments(args.call, extra or args.positional[place + 1 :], args.keywords), at
+                    )
+                    continue
                 if isinstance(option, Unknown) and option.owner is not None:
                     # a method of something that cannot be seen: it may keep what it is called with
                     self.put_away(option.owner, [*extra, *keywords.values(), *self._others(args, at, *beside)])
@@ -239,7 +247,8 @@ class Escaping(Uses):
     def called_back(self, function: Value, args: Arguments, at: ast.AST) -> Value:
         """Run a function of the tree as a library calls it: nobody knows how often, and who gets what it returns."""
         first, walks, now = len(self.trace.frames), len(self.trace.walks), self.clock
-        result = self.interpreter.call_value(function, args, at)
+        with self.at_another_time():
+            result = self.interpreter.call_value(function, args, at)
         for frame in self.trace.frames[first : first + 1]:
             frame.handed = True
         for walk in self.trace.walks[walks:]:
@@ -293,6 +302,15 @@ class Escaping(Uses):
             return {}
         found = {k[1]: self.s.get((value.oid, k)) for k in self.mapping_keys(value) if isinstance(k, tuple)}
         return {k: v for k, v in found.items() if isinstance(k, str) and isinstance(v, Value)}
+
+
+def _writes_by_itself(value: Value) -> bool:
+    """Whether it is a function of Python, or a method of an object, that writes attributes or elements."""
+    if isinstance(value, Method) and value.function is None:
+        if isinstance(value.receiver, Namespace):
+            return value.name in ("update", "__setitem__", "setdefault")
+        return isinstance(value.receiver, Instance) and value.name == "__setattr__"
+    return isinstance(value, Library) and value.path in _WRITING
 
 
 def _walks_by_itself(value: Value) -> bool:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from codemods.graph.model.cells import Key
 from codemods.graph.model.facts.layers import MODULES_WITHOUT_PARAMETERS
 from codemods.graph.model.kinds import PlainKind
 from codemods.graph.model.nodes import Alias, Value
-from codemods.graph.model.state import State, merge
+from codemods.graph.model.state import Log, State, merge, written_since
 from codemods.graph.model.values import (
     NUMBER,
     Class,
@@ -25,6 +27,7 @@ from codemods.graph.model.values import (
     Tensor,
     Tuple,
     Unknown,
+    is_setting,
 )
 from codemods.graph.run.recording import Recording
 
@@ -140,6 +143,35 @@ class Joins(Recording):
             return Tuple(tuple(self.maybe(item) for item in value.items), value.names, value.closed)
         return value
 
+    # what changes at times that are not known
+
+    def unsettle(self, names: Iterable[Hashable]) -> None:
+        """Note what code writes at times that are not known."""
+        new = set(names) - self.unsettled
+        if new:
+            self.unsettled |= new
+            # calls that are remembered may have been decided by it
+            self.memos = {}
+
+    def settled(self, key: Key, value: Value) -> Value:
+        """What a cell holds that may have been written since: a setting, or something else."""
+        if (key[1] in self.unsettled or key in self.unsettled) and is_setting(value):
+            return self.join(value, self.unknown("setting", data=True))
+        return value
+
+    @contextmanager
+    def at_another_time(self) -> Iterator[None]:
+        """Code that is run in it runs at times that are not known, if at all: so are the settings that it writes."""
+        outer = self.s.log
+        self.s.log = Log(outer, self.clock)
+        yield
+        written = written_since(self.s, outer)
+        outer.keys |= written
+        self.s.log = outer
+        settings = [key for key in written if is_setting(self.s.peek(key))]
+        local = {frame.fid for frame in self.trace.frames if frame.function is not None} if settings else set()
+        self.unsettle(key if key[0] in local else name for key in settings if (name := _name_in(key)))
+
     def meet(self, states: list[State], base_state: State) -> None:
         """Go on with the join of ``states``, which forked off from ``base_state``."""
         # every path has a copy of the memory: where that is large, it is what takes the time
@@ -151,6 +183,12 @@ class Joins(Recording):
         else:
             self.dead = False
             self.s = joined
+
+
+def _name_in(key: Key) -> str:
+    """The name of a variable or an attribute, or the text under which an element lies; else empty."""
+    name = key[1][1] if isinstance(key[1], tuple) else key[1]
+    return name if isinstance(name, str) and name[:1] not in ("[", "*") and name[:2] != "__" else ""
 
 
 def _is_chosen(option: Value) -> bool:

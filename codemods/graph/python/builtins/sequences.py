@@ -84,7 +84,8 @@ def _reversed(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Va
 def _iter(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     if len(args.positional) > 1:
         # iter(function, sentinel)
-        made = engine.call_value(args.positional[0], Arguments(args.call), at)
+        with engine.run.at_another_time():
+            made = engine.call_value(args.positional[0], Arguments(args.call), at)
         return engine.run.new_sequence([], rest=made, kind=SequenceKind.TURNS)
     return _made_of(engine, name, args.positional, at)
 

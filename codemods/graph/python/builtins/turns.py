@@ -77,7 +77,8 @@ def _map(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
         return engine.run.new_sequence([], rest=NUMBER)
     others = [t for v in given[2:] if (t := engine.iterate(v, at))]
     rows = [[v, *(_nth(t, i) for t in others)] for i, v in enumerate(turns)]
-    found = _each(engine, given[0], rows, args.call, at, counted=engine.is_counted(given[1]))
+    with engine.run.at_another_time():
+        found = _each(engine, given[0], rows, args.call, at, counted=engine.is_counted(given[1]))
     return engine.counted_as(engine.run.new_sequence(found), given[1])
 
 
@@ -87,7 +88,7 @@ def _filter(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Valu
     if len(given) < 2:
         return engine.run.unknown(name)
     turns = engine.iterate(given[1], at)
-    if engine.run.walking(given[0]):
+    with engine.run.at_another_time():
         _each(engine, given[0], [[turn] for turn in turns], args.call, at, counted=engine.is_counted(given[1]))
     if isinstance(given[1], Parameters):
         return given[1]

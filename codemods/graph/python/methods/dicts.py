@@ -8,7 +8,7 @@ from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.kinds import CarrierKind
 from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.state import VIEWS
-from codemods.graph.model.values import NONE, TEXT, Const, Mapping, Tuple
+from codemods.graph.model.values import NONE, TEXT, Const, Mapping, Tuple, is_setting
 from codemods.graph.python.filling import Filling
 from codemods.graph.python.methods.table import OF_DICTS
 from codemods.graph.run.contents import COUNTS
@@ -38,6 +38,8 @@ def _get(engine: Filling, container: Mapping, name: str, args: Arguments, at: as
     default = given[1] if len(given) > 1 else NONE
     if name == "pop" and cell is not None:
         run.s.delete((container.oid, cell))
+    elif name == "pop":
+        _take_any(engine, container)
     if name == "setdefault" and given and known is None and (cell is not None or stored is None):
         engine.torch.put_item(container, given[0], default)
     if not isinstance(stored, Value):
@@ -45,6 +47,14 @@ def _get(engine: Filling, container: Mapping, name: str, args: Arguments, at: as
     run.read(stored, Carrier(CarrierKind.ELEMENT, container.oid, ""), at)
     # where it is only known that something lies under another key, nothing may lie under this one
     return stored if known is not None or cell is None else run.join(stored, default)
+
+
+def _take_any(engine: Filling, container: Mapping) -> None:
+    """Let one of the elements be gone: of a setting it is known no more that it is there."""
+    for key in engine.run.mapping_keys(container):
+        held = engine.run.s.get((container.oid, key))
+        if is_setting(held):
+            engine.run.s.set((container.oid, key), engine.run.join(held, engine.run.unknown("setting", data=True)))
 
 
 def _cell(given: list[Value]) -> tuple[str, object] | None:
@@ -89,6 +99,7 @@ def _count(engine: Filling, container: Mapping, args: Arguments, at: ast.AST) ->
 
 @OF_DICTS.of("popitem")
 def _popitem(engine: Filling, container: Mapping, name: str, args: Arguments, at: ast.AST) -> Value:
+    _take_any(engine, container)
     return Tuple((TEXT, engine.run.one_of(engine.run.elements(container)) or engine.run.lost()))
 
 
