@@ -11,7 +11,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -23,7 +23,8 @@ _PATIENCE = 60.0
 @dataclass(frozen=True)
 class Start:
     """What is executed ahead of a run: ``command`` (an interpreter, and what its program is; its arguments may be
-    others in the run), with the variable ``told`` telling its ``sitecustomize`` to import ``modules`` and wait.
+    others in the run), with a variable that tells its ``sitecustomize`` to import ``modules`` and wait. ``least`` of
+    these are worth it; the others are left out, from the first on with which it cannot be forked from.
 
     The process is outside of any isolation: it refuses where a module could come from ``tree``. Of the environment of a
     run it gets all but ``own``. ``names`` are modules that the program may have of its own.
@@ -31,9 +32,14 @@ class Start:
 
     command: tuple[str, ...]
     modules: tuple[str, ...]
+    least: tuple[str, ...]
     tree: str
     own: str
     names: frozenset[str]
+
+    def with_modules(self, modules: Sequence[str]) -> Start:
+        """The same with these modules, and the least that there must be."""
+        return replace(self, modules=(*modules, *(each for each in self.least if each not in modules)))
 
 
 #: The variable.
@@ -44,7 +50,11 @@ _LAUNCHER = Path(__file__).with_name("launcher")
 
 
 class Unready(Exception):
-    """There is no process to fork from; the text says why."""
+    """There is no process to fork from; the text says why. ``first``: there is one with so many of the modules."""
+
+    def __init__(self, why: str, first: int = 0) -> None:
+        super().__init__(why)
+        self.first = first
 
 
 class Forked:
@@ -80,7 +90,7 @@ class Warm:
         self.imports: frozenset[str] = frozenset()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         # Streams as a program has them: Python looks at what they are.
-        self._silent, streams = os.pipe()
+        self._silent, output, errors = self._pipes()
         told = {
             "control": theirs.fileno(),
             "launcher": str(_LAUNCHER),
@@ -91,44 +101,53 @@ class Warm:
             # An interpreter that does not heed its environment would run the program, here, outside of any isolation.
             tried = subprocess.run(
                 [start.command[0], "-c", ""], env={**environment, TOLD: _WAITS_FOR}, cwd=os.sep, timeout=_PATIENCE,
-                stdin=subprocess.DEVNULL, stdout=streams, stderr=streams, check=False,
+                stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, check=False,
             )  # fmt: skip
             if tried.returncode != _WAITS:
                 raise OSError("it does not wait")
             self._process = subprocess.Popen(
                 start.command,
                 stdin=subprocess.DEVNULL,
-                stdout=streams,
-                stderr=streams,
+                stdout=output,
+                stderr=errors,
                 env={**environment, TOLD: json.dumps(told)},
                 cwd=folder,
                 pass_fds=[theirs.fileno()],
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             ours.close()
-            os.close(self._silent)
+            self._hush()
             raise Unready(str(error)) from None
         finally:
-            os.close(streams)
+            os.close(output)
+            os.close(errors)
             theirs.close()
         self._control = ours
         try:
-            refused = self._greeted()
-            if refused:
-                raise Unready(refused)
+            self._greet()
         except BaseException:
             self.close()
             raise
 
-    def _greeted(self) -> str:
-        """Why it cannot be forked from; empty where it can."""
+    def _pipes(self) -> tuple[list[int], int, int]:
+        """The ends of two pipes from which nobody reads, and those to write to: what is printed there is counted."""
+        (first, output), (second, errors) = os.pipe(), os.pipe()
+        return [first, second], output, errors
+
+    def _hush(self) -> None:
+        for handle in self._silent:
+            os.close(handle)
+        self._silent = []
+
+    def _greet(self) -> None:
         self._control.settimeout(_PATIENCE)
         try:
             said = json.loads(self._control.recv(1 << 16) or b"{}")
         except (OSError, ValueError):
             said = {}
-        self.imports = frozenset(said.get("imports", ()))
-        return str(said.get("refused", "it ended"))
+        if said.get("refused", "it ended"):
+            raise Unready(said.get("refused", "it ended"), said.get("first", 0))
+        self.imports = frozenset(said["imports"])
 
     def fork(self, locks: Sequence[int], complaints: int) -> Forked | None:
         """Fork a launcher that keeps ``locks`` and complains to ``complaints``; None where that does not work."""
@@ -155,5 +174,4 @@ class Warm:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        with contextlib.suppress(OSError):
-            os.close(self._silent)
+        self._hush()

@@ -61,6 +61,8 @@ class Workspace:
         self._cancelled = False
         self._warming = threading.Lock()
         self._starts: dict[Any, Warm | None] = {}
+        #: Modules that cannot be imported ahead.
+        self._unfit: set[str] = set()
         self.mode: Mode = "copy"
         self.sandbox = ""
         self.notes: tuple[str, ...] = ()
@@ -313,6 +315,7 @@ class Workspace:
         if self.mode != "overlay" or not self._means["own_processes"]:
             # Its program could see it, or has temporary folders that it knows nothing of.
             return None
+        start = start.with_modules(tuple(itertools.takewhile(lambda name: name not in self._unfit, start.modules)))
         given = {name: value for name, value in environment.items() if name != start.own}
         known = start, folder, tuple(sorted(given.items()))
         with self._warming:
@@ -321,10 +324,17 @@ class Workspace:
                 if oldest is not None and (ended := self._starts.pop(oldest)) is not None:
                     ended.close()
                 self._starts[known] = None
-                with contextlib.suppress(Unready):
+                try:
                     self._starts[known] = Warm(start, folder, given)
+                except Unready as error:
+                    self._unfit.update(start.modules[error.first : error.first + 1])
             warm = self._starts[known]
-        return None if warm is None or warm.imports & start.names else warm
+        if warm is not None and not warm.imports & start.names:
+            return warm
+        if start.modules == start.least:
+            return None
+        cut = warm is None and not self._unfit.isdisjoint(start.modules[: -len(start.least)])
+        return self._warm(start.with_modules(start.modules if cut else ()), folder, environment)
 
 
 def _describe(mode: str, got: Mapping[str, bool], *, network: bool) -> str:

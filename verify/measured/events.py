@@ -104,6 +104,7 @@ class Reading:
 
     def loaded(self, event: dict[str, Any]) -> None:
         self.record.loaded = tuple(event["paths"])
+        self.record.libraries = tuple(event.get("libraries", ()))
 
     def overhead(self, event: dict[str, Any]) -> None:
         self.record.overhead = event["seconds"]

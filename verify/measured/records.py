@@ -74,7 +74,8 @@ The events and their fields:
   or the path, module or variable of the environment that is not there)
 * ``forwards``: sites: list of {site, calls, used, peak}: root-module forwards with gradients on; ``used`` were
   reached by a backward, ``peak`` unused ones were alive at once
-* ``loaded``: paths: the Python files of the tree that were imported or run, relative to the root
+* ``loaded``: paths: the Python files of the tree that were imported or run, relative to the root; libraries: modules
+  that are neither there nor of Python, in the order in which their imports began, where that was asked for
 * ``census``: boundaries (number of steps or backwards that cut time), ages ({birth: nodes alive}), leak (bool),
   holders (list of {name, function, nodes, births, made: the site of the newest, in a diagnosis})
 * ``diagnosis``: what, and what belongs to it: see verify/diagnosis/evidence.py
@@ -344,6 +345,7 @@ class Record:
     traceback: str = ""
     missing: str | None = None
     loaded: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
     forwards: list[Forwards] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)
     returned: list[Returned] = field(default_factory=list)

@@ -37,6 +37,7 @@ def start(config: dict[str, Any]) -> None:
     | batches | batches after which a DataLoader ends, or null: see process/loaders.py |
     | watchdog | seconds from now after which the process leaves, wherever it is, or null |
     | stand_ins, data | see standins/ |
+    | libraries | whether to tell which modules were imported beside those of the tree and of Python |
     | hold | whether events of small models may be held back for some steps (by default) |
     | params | whether to write what the parameters are after each step |
     """

@@ -384,7 +384,8 @@ class Session:
             self._write({"event": "note", "text": "torch was imported in a way that the probe did not see."})
         if self._recorder.eager or self._recorder.opened:
             with self._part("the files"):
-                self._write({"event": "loaded", "paths": self._tree.loaded()})
+                libraries = self._tree.libraries() if self._config.get("libraries") else []
+                self._write({"event": "loaded", "paths": self._tree.loaded(), "libraries": libraries})
         event: dict[str, Any] = {"event": "end", "reason": reason, "time": self._clock.now(), "stack": []}
         with self._part("the frames"):
             event["stack"] = [self._tree.site(frame) for frame in mine]

@@ -108,9 +108,9 @@ class Runner:
         self.leaving: Leaving | None = None
         #: Functions, by path below the root and full name, of which the returned values are recorded, and variables.
         self.returning: Sequence[tuple[str, str, list[str]]] = ()
-        #: Whether runs may begin with what others have imported; the programs that began.
+        #: Whether runs may begin with what others have imported; the programs that began, with what they imported.
         self.warm = True
-        self._begun: set[tuple[tuple[str, ...], Path]] = set()
+        self._begun: dict[Any, tuple[str, ...]] = {}
         self._places: tuple[str, ...] | None = None
         self._sources: dict[tuple[str, ...], list[SourceFile]] = {}
         self.secrets = Secrets((os.environ, settings.environment))
@@ -262,6 +262,7 @@ class Runner:
             "replay": None if replay is None else [list(seed) for seed in replay],
             "watch": [[list(line) for line in sorted(lines)] for lines in watch],
             "batches": settings.cap,
+            "libraries": self.warm,
             "watchdog": settings.timeout - min(GRACE, 0.15 * settings.timeout),
             **self.instead.configuration(workspace.root, settings.stand_ins),
             "data": settings.data,
@@ -294,6 +295,8 @@ class Runner:
                 warm=None if anew else self._start(command),
             )
             run = _run(name, command, execution, tuple(read_records(records, self.secrets)), self.secrets)
+            seen = self._begun.get(_kind(command), ()), run.record.libraries
+            self._begun[_kind(command)] = max(seen, key=len)
             lost = any(record.held and record.end is None for record in run.records)
             if pause is None or not (lost or _port_is_taken(run)):
                 break
@@ -310,13 +313,13 @@ class Runner:
     def _start(self, command: Command) -> Start | None:
         if not self.warm or self.settings.image:
             return None
-        kind = command.argv[:2], command.cwd
+        kind = _kind(command)
         if kind not in self._begun:
             # Many programs are run once.
-            self._begun.add(kind)
             return None
         settings = self.settings
-        return start_of(command, self._python, self.root, self.sources(), settings.device, _CONFIGURATION)
+        libraries = self._begun[kind]
+        return start_of(command, self._python, self.root, self.sources(), settings.device, _CONFIGURATION, libraries)
 
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
@@ -368,6 +371,10 @@ class Runner:
         if self.settings.device == "cpu":
             environment["CUDA_VISIBLE_DEVICES"] = ""
         return environment
+
+
+def _kind(command: Command) -> Any:
+    return command.argv[: 3 if command.argv[1:2] == ("-m",) else 2], command.cwd
 
 
 def _port_is_taken(run: Run) -> bool:

@@ -108,7 +108,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, tree: Path, shared: Path) -> Iterato
             workspace = Workspace(tree, mode="overlay" if kind in ("overlay", "warm") else "copy")
         except Unavailable as error:
             pytest.skip(str(error))
-        start = Start((sys.executable, "script.py"), ("decimal",), str(tree), "SHARED", frozenset())
+        start = Start((sys.executable, "script.py"), ("decimal",), ("decimal",), str(tree), "SHARED", frozenset())
         places.append(Place(workspace, tree, shared, kind, start if kind == "warm" else None))
         needed = {"shown copy": "at its real path", "landlock": "Landlock"}.get(kind, "")
         if needed not in workspace.sandbox:

@@ -200,3 +200,64 @@ def test_an_interpreter_that_does_not_heed_its_environment_executes_nothing_outs
     assert [run.warm for run in made] == [False, False]
     assert "ran" in made[0].output
     assert not proof.exists()
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of installed modules beside the interpreter's own."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    return folder
+
+
+IMPORTS = """
+    import os, sys
+    import slow
+    import slow.inner
+    print(slow.MADE == os.getpid(), slow.inner.__name__ in sys.modules, slow.__spec__.origin)
+    import torch
+"""
+
+
+def test_what_a_run_imported_is_imported_ahead_of_the_next(tmp_path: Path, library: Path) -> None:
+    tree = tmp_path / "tree"
+    write(library, "import os\nMADE = os.getpid()\n", "slow/__init__.py")
+    write(library, "", "slow/inner.py")
+    write(tree, IMPORTS)
+    cold, warm, another = runs(tree, command_of(tree, "train.py"), count=3)
+    assert (cold.warm, warm.warm, another.warm) == (False, True, True)
+    assert cold.output.startswith("True True "), cold.output
+    assert warm.output == another.output == cold.output.replace("True", "False", 1)
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "print('welcome')",
+        "import threading, time; threading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
+        "import os; assert 'CODEMOD_PROBE' in os.environ",
+    ],
+)
+def test_what_an_import_does_besides_every_run_does(tmp_path: Path, library: Path, why: str) -> None:
+    tree = tmp_path / "tree"
+    write(library, "import os\nMADE = os.getpid()\n", "first/__init__.py")
+    write(library, f"import os\nMADE = os.getpid()\n{why}\n", "slow/__init__.py")
+    write(library, "", "slow/inner.py")
+    write(tree, "    import first\n" + IMPORTS + "    print(first.MADE == os.getpid())\n    os._exit(0)\n")
+    cold, warm = runs(tree, command_of(tree, "train.py"))
+    assert (cold.warm, warm.warm) == (False, True)
+    # Up to there it is ahead.
+    assert warm.output.splitlines()[:-1] == cold.output.splitlines()[:-1]
+    assert (cold.output.splitlines()[-1], warm.output.splitlines()[-1]) == ("True", "False")
+
+
+def test_what_may_depend_on_a_variable_is_imported_by_every_run(tmp_path: Path, library: Path) -> None:
+    tree = tmp_path / "tree"
+    write(library, "import os\nMADE = os.getpid()\nMODE = os.environ.get('MODE')\n", "slow/__init__.py")
+    write(library, "", "slow/inner.py")
+    write(tree, "    import os\n    os.environ['MODE'] = 'fast'\n" + IMPORTS + "    print(slow.MODE)\n")
+    cold, warm = runs(tree, command_of(tree, "train.py"))
+    assert warm.warm
+    assert warm.output == cold.output
+    assert warm.output.endswith("fast\n")

@@ -93,6 +93,19 @@ class Tree:
         }
         return sorted(path for path in found if path is not None)
 
+    def libraries(self) -> list[str]:
+        """The modules outside of the tree that are no part of Python, in the order in which they were begun."""
+        found = []
+        for name, module in list(sys.modules.items()):
+            file = getattr(module, "__file__", None)
+            spec = getattr(module, "__spec__", None)
+            installed = isinstance(file, str) and not {*_INSTALLED[:2]}.isdisjoint(file.split(os.sep))
+            if installed and getattr(spec, "name", None) == name and not name.startswith("_codemod"):
+                found.append(name)
+        # Those that Python 3.8 and 3.9 cannot tell begin no other run.
+        standard = getattr(sys, "stdlib_module_names", None)
+        return [] if standard is None else [name for name in found if name.partition(".")[0] not in standard]
+
     def site(self, frame: FrameType | None) -> Site | None:
         """The innermost line of the tree at or outside ``frame``."""
         known = self._known

@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import copy
 import importlib
+import itertools
 import json
 import os
 import sys
@@ -24,9 +25,13 @@ from ..guarding import dynamo, hooks
 #: What stays hidden until it is asked for itself: what else the imports brought comes with it.
 _LAST = "torch"
 #: Imported before it, so that it is known what it brings by itself.
-_FIRST = ("numpy",)
+_FIRST = "numpy"
 #: Of setuptools, for distutils alone.
 _HARMLESS = "_distutils_hack"
+
+
+class _Failed(Exception):
+    """Why nothing can be forked from here, and how many of the modules can be imported ahead."""
 
 
 class _Asked:
@@ -40,10 +45,14 @@ class _Asked:
 
 
 class _Hidden:
-    """Finds the modules that were imported ahead, and shows them."""
+    """Finds the modules that were imported ahead, and shows them: with each what was imported before it and by it.
 
-    def __init__(self, groups: dict[str, dict[str, ModuleType]]) -> None:
-        self._groups = groups
+    ``groups`` are modules by name, by the first part of their names: whoever has one can reach its parts. ``turns`` say
+    by which import, in order, a group was begun.
+    """
+
+    def __init__(self, groups: dict[str, dict[str, ModuleType]], turns: dict[str, int]) -> None:
+        self._groups, self._turns = groups, turns
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -58,11 +67,16 @@ class _Hidden:
 
     def show(self, name: str) -> None:
         """Have ``name`` and what came with it among the modules that are there."""
-        groups = list(self._groups) if name == _LAST else [name] if name in _FIRST else []
-        groups = groups or [each for each in self._groups if each not in (_LAST, *_FIRST)]
-        for group in groups:
-            for each, module in self._groups.pop(group, {}).items():
+        last = self._turns[name]
+        for group in list(self._groups):
+            # What torch imports may be asked for without it.
+            alone = group == _LAST != name and self._turns[group] == last
+            if self._turns[group] > last or alone:
+                continue
+            modules = self._groups.pop(group)
+            for each, module in modules.items():
                 sys.modules.setdefault(each, module)
+            for each in modules:
                 if each != name:
                     hooks.shown(each)
         if not self._groups and self in sys.meta_path:
@@ -103,16 +117,17 @@ def wait(told: str, load: Callable[[str, str], Any]) -> Callable[[], None]:
     forking = importlib.import_module("_codemod_launcher.forking")
     ends: list[tuple[Any, ...]] = []
     hidden = None
+    first = 0
     before = os.listdir("/proc/self/fd")
     if not refused:
         try:
             hidden = _imported(request["modules"], ends)
-        except Exception as error:
-            refused = f"an import failed: {type(error).__name__}"
+        except _Failed as failed:
+            refused, first = failed.args
     if not refused and os.listdir("/proc/self/fd") != before:
         refused = "an import keeps files open"
     sys.meta_path.remove(asked)
-    said = {"refused": refused, "imports": sorted(asked.names)}
+    said = {"refused": refused, "first": first, "imports": sorted(asked.names)}
     command, environment = forking.serve(control, json.dumps(said).encode())
     if hidden is not None:
         hooks.behind(hidden)
@@ -123,6 +138,17 @@ def wait(told: str, load: Callable[[str, str], Any]) -> Callable[[], None]:
             atexit.register(function, *arguments, **named)
 
     return begin
+
+
+def _printed() -> bool:
+    """Whether something was printed; standard output is a pipe from which nobody reads."""
+    import array
+    import fcntl
+    import termios
+
+    count = array.array("i", [0])
+    fcntl.ioctl(1, termios.FIONREAD, count)
+    return count[0] > 0
 
 
 def _refused(tree: str) -> str:
@@ -158,25 +184,39 @@ def _imported(modules: Sequence[str], ends: list[tuple[Any, ...]]) -> _Hidden:
 
     known = set(sys.modules)
     atexit.register = later
+    groups: dict[str, dict[str, ModuleType]] = {}
+    turns: dict[str, int] = {}
+
+    def bring(name: str, turn: int) -> None:
+        importlib.import_module(name)
+        for each in [each for each in sys.modules if each not in known]:
+            known.add(each)
+            top = _LAST if each == "__mp_main__" else each.partition(".")[0]
+            if top not in sys.stdlib_module_names:
+                groups.setdefault(top, {})[each] = sys.modules[each]
+                turns.setdefault(top, turn)
+
     try:
         dynamo.put_off()
-        for name in _FIRST:
-            with contextlib.suppress(ImportError):
-                importlib.import_module(name)
+        with contextlib.suppress(ImportError):
+            bring(_FIRST, -1)
         # Those of OpenBLAS end before a fork, and begin again behind it.
         threads = len(os.listdir("/proc/self/task"))
-        for name in modules:
-            importlib.import_module(name)
-        if len(os.listdir("/proc/self/task")) != threads or len(sys._current_frames()) != 1:
-            raise RuntimeError("threads do not come along")
+        for number, name in enumerate(modules):
+            if name not in sys.modules:
+                try:
+                    bring(name, number)
+                except BaseException as error:
+                    raise _Failed(f"the import of {name} failed: {type(error).__name__}", number) from None
+                if len(os.listdir("/proc/self/task")) != threads or len(sys._current_frames()) != 1:
+                    raise _Failed(f"{name} starts threads, which do not come along", number)
+                if _printed():
+                    raise _Failed(f"{name} prints something, which programs would not", number)
+        for each in itertools.chain.from_iterable(groups.values()):
+            del sys.modules[each]
     finally:
         atexit.register = register
-    groups: dict[str, dict[str, ModuleType]] = {}
-    for name in list(sys.modules):
-        top = name.partition(".")[0]
-        if name not in known and top not in sys.stdlib_module_names:
-            groups.setdefault(_LAST if top == "__mp_main__" else top, {})[name] = sys.modules.pop(name)
-    return _Hidden(groups)
+    return _Hidden(groups, turns)
 
 
 def _become(command: Sequence[str], environment: Any) -> None:
