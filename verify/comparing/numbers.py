@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from verify.comparing.distances import ratio
@@ -26,6 +26,8 @@ _TENSOR = re.compile(
     r",?\s*(?:grad_fn=<[^>]*>|requires_grad=True|dtype=[\w.]+|device='[^']*')"
     r"|\btensor\b|\b0x[0-9a-fA-F]+\b|\bParameter containing:?"
 )
+#: How far a progress bar of tqdm is, and of how much: ``3/10 [00:01<00:02, 3.10it/s, loss=0.2]``, ``3it [00:01, ...]``.
+_BAR = re.compile(r"\b(\d+)(?:/(\d+)|\w+) \[\d+:\d\d")
 _WORD = re.compile(r"[^\W\d_]+")
 #: Names that contain digits; some are a time or a size.
 _NAME = re.compile(r"\w*\d[\w.]*")
@@ -89,7 +91,55 @@ def read(text: str) -> Line:
 
 
 def unlike(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[Unlike]:
-    """Where two texts differ, as far as both go; after lines that say something else nothing is compared."""
+    """Where two texts differ, as far as both go; after lines that say something else nothing is compared.
+
+    A progress bar is shown when the clock says so. It is compared where both texts show it at the same place, as it was
+    shown there last; which bar is which may be a mistake, so that such a difference is one of marks.
+    """
+    (left, shown), (right, others) = _apart(mine), _apart(theirs)
+    yield from _unlike_lines(left, right)
+    for words, end in _ends(shown).items():
+        if _ends(others).get(words, end) != end:
+            yield Unlike(words, -1, f"progress bars that end at {end} and {_ends(others)[words]}", math.inf, marks=True)
+    for place in sorted(shown.keys() & others.keys()):
+        for found in _unlike_lines([shown[place]], [others[place]]):
+            yield found._replace(marks=True)
+
+
+def lasting(lines: Sequence[str]) -> int:
+    """How many lines show no progress bar."""
+    return sum(_BAR.search(line) is None for line in lines)
+
+
+def _apart(lines: Sequence[str]) -> tuple[list[str], dict[tuple[str, str, int, int], str]]:
+    """The lines that show no progress bar, and those that show one: by its words, its end, how many such there were
+    before it, and how far it is."""
+    rest: list[str] = []
+    shown: dict[tuple[str, str, int, int], str] = {}
+    at: dict[tuple[str, str], tuple[int, int]] = {}
+    for line in lines:
+        bar = _BAR.search(line)
+        if bar is None:
+            rest.append(line)
+            continue
+        which = read(line).words, bar[2] or ""
+        number, far = at.get(which, (0, 0))
+        now = int(bar[1])
+        number += now < far
+        at[which] = number, now
+        shown[which[0], which[1], number, now] = line
+    return rest, shown
+
+
+def _ends(shown: Iterable[tuple[str, str, int, int]]) -> dict[str, str]:
+    """Where the bars with these words end, of words with one end."""
+    ends: dict[str, set[str]] = {}
+    for words, end, *_ in shown:
+        ends.setdefault(words, set()).add(end)
+    return {words: next(iter(found)) for words, found in ends.items() if len(found) == 1}
+
+
+def _unlike_lines(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[Unlike]:
     for one, other in zip(mine, theirs, strict=False):
         if one == other:
             continue

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from verify.comparing.distances import ratio, same
 from verify.comparing.gaps import Gap, alike, quoted, values_gap
-from verify.comparing.numbers import TOTALS, read, unlike
+from verify.comparing.numbers import TOTALS, lasting, read, unlike
 from verify.measured.records import FileKind, Record, Written
 
 _ENDED = "the runs ended at different places"
@@ -199,8 +199,9 @@ def _lines(
             yield Gap(what, f"{key}: {found.words} marks", at + found.told, undecided=True)
         else:
             yield _number(what, own, at + found.told, found.relative, whole=found.whole)
-    if whole and len(mine) != len(theirs):
-        yield Gap(what, key, f"{at}{len(mine)} lines with numbers and {len(theirs)}", math.inf)
+    one, other = lasting(mine), lasting(theirs)
+    if whole and one != other:
+        yield Gap(what, key, f"{at}{one} lines with numbers and {other}", math.inf)
 
 
 def _number(what: str, key: str, where: str, relative: float, *, whole: bool) -> Gap:

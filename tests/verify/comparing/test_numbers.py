@@ -112,3 +112,53 @@ def test_names_with_digits_are_no_numbers() -> None:
 def test_nothing_is_compared_after_lines_that_say_something_else() -> None:
     assert gaps("a 1\nb 2\nc 3", "a 1\nx 2\nc 4") == [False]
     assert gaps("a 1\nb 2", "a 1") == []
+
+
+def bar(done: int, total: int, seconds: int, rest: str = "", before: str = "") -> str:
+    """What tqdm shows."""
+    return f"{before}{100 * done // total}%|##| {done}/{total} [00:{seconds:02}<00:01,  {1.5 + seconds}it/s{rest}]"
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        ([bar(0, 9, 0), bar(5, 9, 1), bar(9, 9, 2)], [bar(0, 9, 0), bar(9, 9, 1)]),
+        ([bar(9, 9, 1), bar(9, 9, 2), "score 0.5"], [bar(3, 9, 0), bar(9, 9, 2), "score 0.5"]),
+        ([bar(100, 100, 0), "loss 2.0"], [bar(95, 100, 0), bar(100, 100, 0), "loss 2.0"]),
+        # The bar of the epochs is shown between those of the batches, or not.
+        (
+            [bar(2, 2, 1, before="Batch: "), bar(1, 5, 1, before="Epoch: "), bar(2, 2, 2, before="Batch: ")],
+            [bar(2, 2, 1, before="Batch: "), bar(0, 2, 1, before="Batch: "), bar(2, 2, 2, before="Batch: ")],
+        ),
+        # On its way it has the loss of the step before, for a moment.
+        (
+            [bar(1, 9, 1, ", loss=0.5"), bar(2, 9, 1, ", loss=0.5"), bar(2, 9, 1, ", loss=0.4")],
+            [bar(1, 9, 1, ", loss=0.5"), bar(2, 9, 1, ", loss=0.4")],
+        ),
+        (["3it [00:01, 2.5it/s]"], ["4it [00:02, 1.5it/s]"]),
+    ],
+)
+def test_progress_bars_that_are_shown_at_other_times_are_alike(mine: list[str], theirs: list[str]) -> None:
+    assert not list(unlike(mine, theirs))
+    assert not list(unlike(theirs, mine))
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        ([bar(0, 9, 0), bar(9, 9, 2, ", loss=0.5")], [bar(5, 9, 1), bar(9, 9, 2, ", loss=0.6")]),
+        ([bar(2, 9, 1, ", loss=0.5"), bar(2, 9, 1, ", loss=0.4")], [bar(2, 9, 1, ", loss=0.3")]),
+        ([bar(0, 9, 1), bar(4, 9, 2)], [bar(0, 8, 1), bar(8, 8, 2)]),
+        ([bar(9, 9, 1, before="accuracy 0.9: ")], [bar(9, 9, 1, before="accuracy 0.8: ")]),
+    ],
+)
+def test_what_a_bar_says_at_the_same_place_is_undecided(mine: list[str], theirs: list[str]) -> None:
+    found = list(unlike(mine, theirs))
+    assert found
+    assert all(each.marks for each in found)
+
+
+def test_lines_between_bars_are_compared() -> None:
+    (found,) = unlike([bar(3, 9, 1), "loss 0.5", bar(9, 9, 1)], ["loss 0.6", bar(9, 9, 1)])
+    assert not found.marks
+    assert not found.digits
