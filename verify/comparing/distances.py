@@ -171,6 +171,20 @@ class Training:
             worst = _worse(worst, place, gap, relative)
         return worst
 
+    def roundings(self, one: Values, other: Values) -> float:
+        """How far gradients are apart beside the largest of their module, in distances from 1 to the next number."""
+        rows = list(zip(one.rows(), other.rows(), strict=False))
+        sizes = [max(length(left), length(right)) for left, right in rows]
+        largest: dict[str, float] = {}
+        for place, size in enumerate(sizes):
+            largest[self._module(place)] = max(size, largest.get(self._module(place), 0.0))
+        found = (
+            distance(left, right) / (largest[self._module(place)] * self._slack(place) / _ULPS)
+            for place, (left, right) in enumerate(rows)
+            if largest[self._module(place)] and self._slack(place)
+        )
+        return max(found, default=0.0)
+
     def _slack(self, place: int) -> float:
         return _ULPS * epsilon(self._types[place] if place < len(self._types) else "float32")
 

@@ -331,6 +331,8 @@ def _same(
         return Check(True, f"{_figures(comparison)}{saved}", comparison)
     moved = " (the random numbers moved)" if comparison.random_moved else ""
     if promise is Promise.EQUIVALENT and comparison.difference is Difference.CLOSE:
+        if comparison.undecided:
+            return Check(None, f"{_figures(comparison)}, but {comparison.undecided}", comparison)
         return Check(True, f"{_figures(comparison)}, within {tolerance:g}{saved}", comparison)
     return Check(False, f"not the same{moved}: {comparison.first}", comparison)
 

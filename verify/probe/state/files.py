@@ -4,6 +4,8 @@ folders it makes or removes, which files it removes or moves, and modes."""
 from __future__ import annotations
 
 import functools
+import gc
+import io
 import os
 import stat
 import sys
@@ -47,6 +49,7 @@ _HEARD = EVENTS | _STARTED.keys() | {"open"}
 _MOST_STARTED = 100
 #: Among the kinds of what a file holds: the function that wrote it, which says who can read it.
 FORMAT = "the whole"
+_OPEN = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
 _NOT_HIS = ("/dev/", "/proc/", "/sys/")
 
 
@@ -214,6 +217,7 @@ class Files:
         self._on = False
         if changed := self._folders.changed():
             self._write({"event": "changed", "paths": changed})
+        self._flush()
         for path in self._paths:
             if path not in self._saved and os.path.isfile(path) and os.path.getsize(path) <= _MOST_BYTES:
                 self._tell(path, self._read(path))
@@ -221,6 +225,17 @@ class Files:
             # Ranks write at their own pace.
             for path in self._others():
                 self._tell(path, self._digest(path))
+
+    def _flush(self) -> None:
+        """Have files that are still open hold what was written to them: a run may end while they are."""
+        for each in gc.get_objects():
+            if type(each) in _OPEN and not each.closed:
+                try:
+                    if os.path.abspath(os.fspath(each.name)) in self._paths:
+                        each.flush()
+                except (OSError, ValueError, TypeError, AttributeError):
+                    # Its name is a number, or it is another thread's at this moment.
+                    continue
 
     def _others(self) -> Iterator[str]:
         """The files of the tree that something else has written since the start: a library, or another program."""
