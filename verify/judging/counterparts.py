@@ -27,10 +27,8 @@ def renumbered(run: Run, original: Run, origins: Origins) -> Run:
     The probe counts them as they come, so that a call more, of a loss that became a module, moves all behind it.
     ``origins`` are the lines of the original to which a line of the rewritten program corresponds.
     """
-    theirs = {record.process: record for record in reversed(original.records)}
     records = []
-    for record in run.records:
-        other = theirs.get(record.process)
+    for record, other in run.beside(original):
         known = _places(other) if other else {}
         # A call more beside one of the same class is no part of it: as many outputs as can be are to be the same.
         made = [_renumbered(record, known, origins, apart=apart) for apart in (True, False)]

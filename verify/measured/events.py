@@ -146,6 +146,9 @@ class Reading:
             )
         )
 
+    def trains(self, event: dict[str, Any]) -> None:
+        self.record.outputs = [each for each in self.record.outputs if each.line != event["line"]]
+
     def returned(self, event: dict[str, Any]) -> None:
         path, name = event["name"]
         self.record.returned.append(Returned(path, name, event["call"], _values(event), tuple(event["form"])))

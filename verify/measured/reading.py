@@ -21,7 +21,8 @@ _CUT, _FOREIGN = "lines of its record are missing", "its record has lines that t
 
 
 def read_records(folder: Path, secrets: Secrets = _NO_SECRETS) -> list[Record]:
-    """Read all records in ``folder``, less ``secrets``: the main process first, then by the process's name.
+    """Read all records in ``folder``, less ``secrets``: the main process first, then by the process's name, and
+    in the order in which they were started.
 
     The program could write there, too: no link is followed, nothing is waited for, and what the probe did not write is
     told (``tampered``). A last line that was cut off by a kill is left out.
@@ -37,7 +38,12 @@ def read_records(folder: Path, secrets: Secrets = _NO_SECRETS) -> list[Record]:
         os.close(within)
     if len(names) > _MOST:
         records[0].tampered = "it has more records than the probe writes"
-    return sorted(records, key=lambda record: (record.process != "main", record.process))
+    return sorted(records, key=_place)
+
+
+def _place(record: Record) -> tuple[bool, str, int]:
+    pid = record.about.get("pid")
+    return record.process != "main", record.process, pid if isinstance(pid, int) else 0
 
 
 def _read(name: str, within: int, secrets: Secrets) -> Record:

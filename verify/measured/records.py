@@ -29,7 +29,8 @@ The events and their fields:
 * ``held``: from here on events may be held back in memory for some steps: a process that was killed has lost them
 * ``output``: site, line (of the lines that call modules, for each class and mode, in order of first call), call, module
   (its class), thread (whether another than the main one called it), digest, count, sums: what a module returned that no
-  other module called, until backwards have used what that line returns; digest is empty where it was too large
+  other module called; digest is empty where it was too large
+* ``trains``: line as above, of which backwards have used what it returned: their losses and gradients speak for it
 * ``returned``: name ([path, full name]), call, form, digest, count, sums: what a function of which that is asked
   returned; of its first calls
 * ``carried``: name, call as above, numbers, texts, names, digest, count, sums as in ``variables``: what those of its

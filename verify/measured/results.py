@@ -86,9 +86,19 @@ class Run:
         return {line for record in self.records for line in record.reached}
 
     def beside(self, other: Run) -> Iterator[tuple[Record, Record | None]]:
-        """The record of each process, with that of the same process in ``other``."""
-        theirs = {record.process: record for record in other.records}
-        return ((record, theirs.get(record.process)) for record in self.records)
+        """The record of each process, with that of the same process in ``other``: of several of one name that which was
+        started with the same words, else in their order."""
+        found: dict[int, Record] = {}
+        theirs = list(other.records)
+        for same_words in (True, False):
+            for record in self.records:
+                for each in theirs if id(record) not in found else ():
+                    words = each.about.get("argv") == record.about.get("argv")
+                    if each.process == record.process and (words or not same_words):
+                        found[id(record)] = each
+                        theirs = [one for one in theirs if one is not each]
+                        break
+        return ((record, found.get(id(record))) for record in self.records)
 
     @property
     def unrepeatable(self) -> list[str]:

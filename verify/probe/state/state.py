@@ -184,7 +184,7 @@ class State:
     # What modules return.
 
     def returned(self, module: Any, output: Any, site: Any, used: int) -> dict[str, Any] | None:
-        """The event for what a root module returned; None where that is the business of a backward."""
+        """The event for what a root module returned; once, that it is the business of backwards; None from there on."""
         self.note(module)
         self._note_precision(output)
         training = bool(module.training)
@@ -198,7 +198,7 @@ class State:
             return None
         if training and used >= _TRAINS:
             row[1] = -1
-            return None
+            return {"event": "trains", "line": row[0]}
         row[1] += 1
         if row[1] > _MOST_OUTPUTS:
             return None
