@@ -16,6 +16,7 @@ from verify.judging.stages import Outcome, Stages
 from verify.measured.records import BY_SHAPES
 from verify.measured.results import STOPPED, Comparison, Difference, Entry, Rewrite, Run, Verdict
 from verify.measured.values import Site
+from verify.probe.process.identity import seeded_as
 from verify.reaching.knobs import NONE, Knobs
 from verify.running import missing
 from verify.running.rewriting import Key, Lines, Rewriter, RuleRewriter, Version
@@ -64,7 +65,11 @@ def judge(
             rewrites = tuple(Rewrite(group.findings, Verdict.NOT_REACHED, why) for group in groups)
             return Entry(original.command, original, rewrites=rewrites)
     tolerance = runner.settings.tolerance
-    seeds = [(*seed, record.process) for record in original.records for seed in record.seeds]
+    seeds = [
+        (*seed, seeded_as(record.process, record.about.get("argv")))
+        for record in original.records
+        for seed in record.seeds
+    ]
     before = {group.key: group.touched.before() for group in groups}
     replaced = {group.key: group.touched.replaced({}, {}, version.old) for group in groups}
 

@@ -28,6 +28,11 @@ def role() -> tuple[bool, str]:
     return True, "main" if role == "main" else f"rank-{rank}"
 
 
+def seeded_as(process: str, words: Any) -> str:
+    """Whose seeds a ``process`` is given again: children, all of one name, go by the ``words`` that started them."""
+    return f"{process} {list(words or [])}" if process == "child" else process
+
+
 def about(shapes: bool, torch_seen: bool) -> dict[str, Any]:
     """The fields of the start event that tell of this process; ``shapes``: it has tensors without memory."""
     torch = sys.modules.get("torch")

@@ -18,6 +18,7 @@ from typing import Any
 from ..guarding.guard import Write
 from ..guarding.hooks import when_imported
 from ..lines.sites import Tree
+from .identity import seeded_as
 
 _MOST_BITS = 2**31
 
@@ -147,7 +148,7 @@ class Seeds:
         plain = _plain(given)
         if plain is None:
             return given
-        earlier = self._replay.get((generator, self._process()))
+        earlier = self._replay.get((generator, seeded_as(self._process(), getattr(sys, "argv", []))))
         event = {"event": "seed", "generator": generator, "value": plain}
         if earlier:
             value = earlier.pop(0)
