@@ -172,7 +172,7 @@ def _file(mine: Written, theirs: Written, key: str, *, whole: bool) -> Iterator[
                 where = f"{name} in {mine.path}: {number:.9g} and {other:.9g}"
                 whole = number.is_integer() and other.is_integer()
                 yield _number("files", f"{key}: {name}", where, ratio(number, other), whole=whole)
-        for name in mine.kinds.keys() | theirs.kinds.keys():
+        for name in sorted(mine.kinds.keys() | theirs.kinds.keys()):
             kind, others = mine.kinds.get(name, "none"), theirs.kinds.get(name, "none")
             if kind != others:
                 # Who reads it may count with it, use it as an index, or know one of two forms.

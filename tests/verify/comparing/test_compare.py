@@ -479,6 +479,62 @@ def test_learning_rates_have_no_tolerance() -> None:
     assert compare(steady(rated(0.1)), run(rated(0.101)), tolerance=1e-3).difference is Difference.DIFFERENT
 
 
+def moved(gradients: Sequence[Sequence[float]], parameters: Sequence[float], device: str = "cpu") -> Record:
+    """A training on a device of these gradients of two tensors of one module, and of a parameter."""
+    start = Tensors(("net.weight", "net.bias"), ("float32", "float32"), values([-1.0], [-1.0]))
+    made = trained(
+        grads=[values(*([each] for each in row)) for row in gradients],
+        params=[values([each], [each]) for each in parameters],
+        tensors=[start] * len(LOSSES),
+    )
+    made.about = {"device": device}
+    return made
+
+
+PLAIN = [[1.0, 1e-3]] * 4
+
+
+@pytest.mark.parametrize(
+    ("gradients", "parameters", "undecided"),
+    [
+        # Another order of a sum, also where a small gradient is what is left of large numbers.
+        ([[1.0 + 3e-6, 1e-3 + 2e-6], *PLAIN[1:]], [0.0, 1.0 + 1e-6, 2.0, 3.0], False),
+        # A loss that is larger by 0.00002 of its size.
+        ([[1.0 + 2e-5, 1e-3 + 2e-8], *PLAIN[1:]], [0.0, 1.0 + 2e-5, 2.0, 3.0], True),
+        # Once parameters differ, what was rounded may have grown.
+        ([PLAIN[0], [1.0 + 2e-5, 1e-3], *PLAIN[2:]], [1e-6, 1.0 + 2e-5, 2.0, 3.0], False),
+        ([PLAIN[0], [1.0 + 2e-5, 1e-3], *PLAIN[2:]], [0.0, 1.0 + 2e-5, 2.0, 3.0], True),
+    ],
+)
+def test_gradients_of_the_same_parameters_differ_by_rounding_alone(
+    gradients: list[list[float]], parameters: list[float], undecided: bool
+) -> None:
+    one, other = moved(PLAIN, [0.0, 1.0, 2.0, 3.0]), moved(gradients, parameters)
+    found = compare(steady(one), run(other), tolerance=1e-3)
+    assert found.difference is Difference.CLOSE
+    assert ("times their precision apart" in found.undecided) is undecided
+    # A card may round more coarsely than the type says, and so do lower types.
+    for record_ in (moved(PLAIN, [0.0, 1.0, 2.0, 3.0], "NVIDIA"), replace(one, precision="bfloat16")):
+        same = replace(other, about=record_.about, precision=record_.precision)
+        assert compare(steady(record_), run(same), tolerance=1e-3).undecided == ""
+
+
+def test_a_loss_that_differs_by_more_than_rounding_while_all_parameters_are_the_same_is_another() -> None:
+    one, other = record(LOSSES, [0.0] * 4), record([1.0 + 1e-6, 0.5 + 3e-4, 0.25, 0.125], [0.0] * 4)
+    one.about = other.about = {"device": "cpu"}
+    found = compare(run(one), run(other), tolerance=1e-3)
+    assert found.difference is Difference.DIFFERENT
+    later = record([1.0 + 1e-6, 0.5 + 3e-4, 0.25, 0.125], [1e-6, 0.0, 0.0, 0.0])
+    later.about = {"device": "cpu"}
+    assert compare(run(one), run(later), tolerance=1e-3).difference is Difference.CLOSE
+
+
+def test_modules_that_compute_in_another_type_are_told() -> None:
+    one, other = record(LOSSES), replace(record(LOSSES), precision="bfloat16")
+    assert "bfloat16" in compare(steady(one), run(other), tolerance=1e-3).undecided
+    assert not compare(steady(other), run(replace(other)), tolerance=1e-3).undecided
+
+
 def test_what_one_alone_prints_or_writes_differs() -> None:
     quiet = record(LOSSES, end="completed")
     talks = replace(quiet, printed={"stdout": ["loss 1.5"]})

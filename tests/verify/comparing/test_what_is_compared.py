@@ -374,7 +374,7 @@ KEPT = (
 @pytest.mark.parametrize(
     ("old", "new", "word"),
     [
-        ("value.detach() for", "value for", "net.weight in last.pt is of type Tensor of torch.float32, shape (2, 3) "),
+        ("value.detach() for", "value for", "net.bias in last.pt is of type Tensor of torch.float32, shape (2,) "),
         ('"last": out,', '"last": out.detach().numpy(),', "last in last.pt is of type"),
         ('"last": out,', '"last": out.detach().requires_grad_(),', "Tensor that learns of torch.float32"),
         ("[0, 1]", "(0, 1)", "order in last.pt is of type list and tuple"),
@@ -492,3 +492,84 @@ def test_a_right_change_of_a_program_that_stops_is_kept(folder: Path) -> None:
     right = judged(folder, STOPS, lambda text: text.replace("zero_grad()", "zero_grad(set_to_none=True)"))
     (rewrite,) = right.rewrites
     assert rewrite.verdict is Verdict.KEPT, rewrite.why
+
+
+OPEN = (
+    HEAD
+    + """
+    import csv
+    net = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    with open("rows.csv", "w", newline="") as file:
+        rows = csv.writer(file)
+        for step in range(40):
+            loss = net(torch.randn(4, 3)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            rows.writerow([step, loss.item()])
+    """
+)
+
+
+def test_what_is_written_to_a_file_that_is_still_open_is_compared(folder: Path) -> None:
+    report = judged(folder, OPEN, lambda text: text.replace("[step, loss.item()]", "[loss.item(), step]"))
+    assert verdicts(report) == {"broken"}, report.rewrites
+    assert "rows.csv" in report.rewrites[0].why
+    right = judged(folder, OPEN, lambda text: text.replace("[step, loss.item()]", "(step, loss.item())"))
+    assert verdicts(right) == {"kept"}, right.rewrites
+
+
+HALVES = (
+    HEAD
+    + """
+    net = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for step in range(12):
+        x = torch.randn(8, 3)
+        loss = net(x).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    """
+)
+
+
+def test_a_model_may_be_given_its_batch_in_parts(folder: Path) -> None:
+    loss = "loss = net(x).square().mean()"
+    parts = "loss = torch.stack([net(part).square().mean() for part in (x[:4], x[4:])]).mean()"
+    report = judged(folder, HALVES, lambda text: text.replace(loss, parts), promise=Promise.EQUIVALENT)
+    assert "broken" not in verdicts(report), report.rewrites
+
+
+WORKERS = """
+import subprocess
+import sys
+
+for seed in (1, 2):
+    subprocess.run([sys.executable, "worker.py", str(seed)], check=True)
+"""
+WORKER = (
+    HEAD
+    + """
+    import sys
+    torch.manual_seed(int(sys.argv[1]))
+    net = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    total = 0
+    for step in range(10):
+        loss = net(torch.randn(4, 3)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss
+    print(float(total))
+    """
+)
+
+
+def test_programs_that_a_program_starts_are_told_apart(folder: Path) -> None:
+    (folder / "worker.py").write_text(dedent(WORKER))
+    report = judged(folder, WORKERS, None)
+    (rewrite,) = report.rewrites
+    assert (rewrite.finding.rule, rewrite.verdict) == ("attached-loss-total", Verdict.KEPT), rewrite.why

@@ -45,6 +45,13 @@ def test_what_the_probe_writes(tmp_path: Path, text: str) -> None:
     assert read(tmp_path, text).tampered == ""
 
 
+def test_what_a_line_returned_that_trains_is_forgotten(tmp_path: Path) -> None:
+    values = {"site": None, "module": "Linear", "digest": "d", "count": 0, "sums": ""}
+    outputs = [{"event": "output", "line": line, "call": 1, **values} for line in (0, 1)]
+    record = read(tmp_path, lines(START, *outputs, {"event": "trains", "line": 0}, END))
+    assert [each.line for each in record.outputs] == [1]
+
+
 def test_lines_of_other_processes_have_no_number(tmp_path: Path) -> None:
     first, *rest = WHOLE.splitlines(keepends=True)
     other = json.dumps({"event": "reached", "path": "a.py", "line": 3, "steps": 0, "n": 0}) + "\n"
