@@ -130,7 +130,7 @@ Image = Annotated[
 
 @dataclass(frozen=True)
 class TrialOptions(OptionGroup):
-    """The options of ``apply --verify``: some of :class:`RunOptions`."""
+    """The options of ``apply --verify``."""
 
     steps: Steps = None
     batches: Batches = None
@@ -144,16 +144,9 @@ class TrialOptions(OptionGroup):
 
 
 @dataclass(frozen=True)
-class RunOptions(OptionGroup):
+class RunOptions(TrialOptions):
     """The options of every command that runs programs of the user's."""
 
-    steps: Steps = None
-    batches: Batches = None
-    timeout: Timeout = None
-    device: Device = None
-    python: Python = None
-    image: Image = None
-    stand_in: StandIn = None
     no_data: NoData = False
     memory: Memory = None
     memory_limit: MemoryLimit = None
@@ -161,8 +154,6 @@ class RunOptions(OptionGroup):
     network: Network = False
     seed: Seed = 0
     isolation: Isolation = None
-    env: Env = None
-    expose: Expose = None
 
 
 @dataclass(frozen=True)

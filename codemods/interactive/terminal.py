@@ -9,7 +9,7 @@ import select
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from codemods.interactive.dialogue import EditorError
 from codemods.interactive.editor import edited
@@ -35,11 +35,11 @@ class NoTerminal(Exception):
 class Terminal:
     """A :class:`~codemods.interactive.dialogue.Screen` on standard input and standard error."""
 
-    def __init__(self, *, source: TextIO | None = None, sink: TextIO | None = None) -> None:
+    def __init__(self) -> None:
         """Take hold of the terminal; raises :class:`NoTerminal` if there is none at either end."""
-        self._sink = sink or sys.stderr
+        self._sink = sys.stderr
         try:
-            self._input = (source or sys.stdin).fileno()
+            self._input = sys.stdin.fileno()
             self._output = self._sink.fileno()
         except (OSError, ValueError, AttributeError):
             raise NoTerminal from None

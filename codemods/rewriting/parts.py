@@ -136,8 +136,6 @@ def of_header(node: ast.AST, text: str, path: str) -> list[Piece]:
         case ast.With(items=items) | ast.AsyncWith(items=items):
             for item in items:
                 found.add("with", item.context_expr, item.context_expr, "ended")
-        case _:
-            pass
     return found.pieces
 
 
@@ -240,8 +238,6 @@ class _Finder:
                 self._defaults(node.args, header(node)[0])
             case ast.Return(value=ast.expr() as value) if value in self._leaving:
                 self.add("exit", value, value, "error")
-            case _:
-                pass
         for each in (*getattr(node, "decorator_list", ()), *(item.context_expr for item in getattr(node, "items", ()))):
             self._ends_errors(each)
         for child in _expressions(node):
@@ -283,8 +279,6 @@ class _Finder:
                 self.add("elements", node.key, ast.Tuple([node.key, node.value], ast.Load()), end=node.value)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
                 self.add("elements", node.elt, node.elt)
-            case _:
-                pass
         for child in ast.iter_child_nodes(node):
             self._walk(child)
 

@@ -13,7 +13,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import AnyStr, NamedTuple
+from typing import Any, AnyStr, NamedTuple
 
 _NO_NEWLINE = b"\\ No newline at end of file\n"
 _NAME_ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
@@ -124,27 +124,20 @@ def _anchors(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> list[tuple[int, in
     return anchors[::-1]
 
 
+class _Changes(difflib.SequenceMatcher[str]):
+    """Blocks that were found already, for difflib to make hunks of."""
+
+    def __init__(self, found: Sequence[Block]) -> None:
+        super().__init__()
+        self._found = found
+
+    def get_opcodes(self) -> list[Any]:
+        return [("equal" if block.same else "replace", *block[1:]) for block in self._found]
+
+
 def _hunks(found: Sequence[Block], context: int) -> Iterator[list[Block]]:
-    hunk: list[Block] = []
-    for index, block in enumerate(found):
-        if not block.same:
-            hunk.append(block)
-            continue
-        size = block.old_end - block.old_start
-        lead = context if index else 0
-        follow = context if index + 1 < len(found) else 0
-        if size <= lead + follow:
-            hunk.append(block)
-            continue
-        if lead:
-            hunk.append(Block(True, block.old_start, block.old_start + lead, block.new_start, block.new_start + lead))
-        if any(not part.same for part in hunk):
-            yield hunk
-        hunk = []
-        if follow:
-            hunk.append(Block(True, block.old_end - follow, block.old_end, block.new_end - follow, block.new_end))
-    if any(not part.same for part in hunk):
-        yield hunk
+    for hunk in _Changes(found).get_grouped_opcodes(context):
+        yield [Block(tag == "equal", *places) for tag, *places in hunk]
 
 
 def _range(start: int, end: int) -> str:

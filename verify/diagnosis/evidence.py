@@ -40,7 +40,7 @@ from __future__ import annotations
 import io
 import linecache
 import tokenize
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -106,18 +106,10 @@ class Sources:
             self._notebooks[path] = {cell.number: cell.text.splitlines() for cell in cells}
         return self._notebooks[path]
 
-    def clue(self, role: str, value: Any, text: str = "", names: Iterable[Mapping[str, str]] = ()) -> Clue:
-        """A clue at a site of an event, with the nearest of ``names``."""
+    def clue(self, role: str, value: Any, text: str = "") -> Clue:
+        """A clue at a site of an event."""
         site = value if isinstance(value, Site) else site_of(value)
-        first = next(iter(names), None)
-        return Clue(
-            role,
-            site,
-            self.text(site),
-            "" if first is None else first["name"],
-            "" if first is None else first["function"],
-            text,
-        )
+        return Clue(role, site, self.text(site), text=text)
 
 
 def _code(line: str) -> str:

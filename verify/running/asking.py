@@ -97,8 +97,6 @@ def _imports(body: Sequence[ast.stmt], *, main: bool) -> Iterator[tuple[str, int
                 yield from _imports(final, main=main)
             case ast.If(test=test, body=inner) if main and _is_main(test):
                 yield from _imports(inner, main=main)
-            case _:
-                pass
 
 
 def _catches(handler: ast.ExceptHandler) -> bool:

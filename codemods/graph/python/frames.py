@@ -17,6 +17,7 @@ from codemods.graph.python.growing import Growing
 from codemods.graph.python.remembering import Remembering
 from codemods.graph.python.turns import Turns
 from codemods.graph.run.contents import REST, RETURNED, SENT
+from codemods.graph.run.interpreter import Interpreter
 from codemods.graph.run.run import Run
 from codemods.graph.torch.model import Torch
 from codemods.source.walking import children
@@ -24,7 +25,7 @@ from codemods.source.walking import children
 _MAX_RAISES = 8
 
 
-class Frames:
+class Frames(Interpreter):
     """The part of the engine that runs the body of a function."""
 
     def __init__(self, budget: int = 150_000) -> None:
@@ -46,18 +47,6 @@ class Frames:
 
     def execute(self, statements: list[ast.stmt]) -> None:
         """Run statements."""
-        raise NotImplementedError
-
-    def evaluate(self, expression: ast.expr) -> Value:
-        """Evaluate an expression."""
-        raise NotImplementedError
-
-    def call_value(self, function: Value, args: Arguments, at: ast.AST) -> Value:
-        """Call any value."""
-        raise NotImplementedError
-
-    def set_attribute(self, receiver: Value, name: str, value: Value, at: ast.AST) -> None:
-        """``receiver.name = value``, by a setter where there is one."""
         raise NotImplementedError
 
     # bodies
