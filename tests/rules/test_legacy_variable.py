@@ -1089,3 +1089,56 @@ def test_what_is_decided_leaves_the_program_as_it_was() -> None:
     assert first
     assert second == first
     assert ast.dump(followed.file.tree) == before
+
+
+ROWS = """
+import operator
+from torch.utils.data import DataLoader, Dataset
+
+def first(rows):
+    return rows[0]
+
+class Rows(Dataset):
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, place):
+        if place == 1:
+            return {given}
+        return torch.ones(2, 4)
+
+for x in {loader}:
+    out = net(Variable(x))
+    print(out.shape)
+"""
+
+
+@pytest.mark.parametrize("given", ["None", "None if place else torch.ones(2, 4)"])
+@pytest.mark.parametrize(
+    "loader",
+    [
+        "DataLoader(Rows(), collate_fn=lambda rows: rows[0])",
+        "DataLoader(Rows(), collate_fn=first)",
+        "DataLoader(Rows(), collate_fn=operator.itemgetter(0))",
+        "DataLoader(Rows(), batch_size=None)",
+    ],
+)
+def test_rows_that_are_handed_on_may_be_none(tmp_path: Path, loader: str, given: str) -> None:
+    # Variable(None) is an empty tensor
+    assert not found(tmp_path, RULE, HEAD + ROWS.format(loader=loader, given=given))
+
+
+@pytest.mark.parametrize(
+    ("loader", "given"),
+    [
+        ("DataLoader(Rows(), collate_fn=first)", "torch.zeros(2, 4)"),
+        ("DataLoader(Rows(), collate_fn=operator.itemgetter(0))", "torch.zeros(2, 4)"),
+        ("DataLoader(Rows(), batch_size=None)", "torch.zeros(2, 4)"),
+        # torch itself refuses None there
+        ("DataLoader(Rows())", "None"),
+        ("DataLoader(Rows(), batch_size=2, collate_fn=None)", "None"),
+    ],
+)
+def test_rows_that_are_no_none_are_tensors(tmp_path: Path, loader: str, given: str) -> None:
+    findings = found(tmp_path, RULE, HEAD + ROWS.format(loader=loader, given=given))
+    assert "net(x)" in mended(tmp_path, findings)

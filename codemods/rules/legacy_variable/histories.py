@@ -104,7 +104,30 @@ def _goes_over_none(file: ParsedFile, target: ast.Name) -> bool:
     calls = [n for n in walk(loop.iter) if isinstance(n, ast.Call)]
     if any(file.named(c.func).endswith("zip_longest") and not c.keywords for c in calls):
         return True
-    return file.once(_puts_none_together, file.tree)
+    rows = file.once(_hands_rows_on, file.tree) and file.once(_has_none_in_rows, file.tree)
+    return rows or file.once(_puts_none_together, file.tree)
+
+
+def _hands_rows_on(tree: ast.AST) -> bool:
+    """Whether a loader is told to give rows as they are, or how to put them together: torch itself refuses None (docs:
+    ``default_collate``)."""
+    told = [
+        k for n in walk(tree) if isinstance(n, ast.Call) for k in n.keywords if k.arg in ("collate_fn", "batch_size")
+    ]
+    return any((k.arg == "batch_size") is (isinstance(k.value, ast.Constant) and k.value.value is None) for k in told)
+
+
+def _has_none_in_rows(tree: ast.AST) -> bool:
+    """Whether None stands in what may be rows of data: as an element, or as what ``__getitem__`` gives."""
+    shown = [part for n in walk(tree) for part in getattr(n, "elts", None) or getattr(n, "values", None) or ()]
+    for function in walk(tree):
+        if isinstance(function, ast.FunctionDef) and function.name in ("__getitem__", "__iter__", "__next__"):
+            kind = ast.Yield if function.name == "__iter__" else ast.Return
+            given = [n.value for n in walk(function) if isinstance(n, kind)]
+            if None in given:
+                return True
+            shown += (arm for one in given for arm in (one, getattr(one, "body", None), getattr(one, "orelse", None)))
+    return any(isinstance(one, ast.Constant) and one.value is None for one in shown)
 
 
 def _puts_none_together(tree: ast.AST) -> bool:
