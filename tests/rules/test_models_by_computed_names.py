@@ -99,6 +99,65 @@ def test_one_that_remembers_its_graph_is_enough(tmp_path: Path, form: str) -> No
     assert all(f.promise.value == "advice" for f in findings)
 
 
+OF_A_PACKAGE = {
+    "its own name": "importlib.import_module('models.' + name)",
+    "its own name about a name": "importlib.import_module('models.' + name + '')",
+    "an f-string": "importlib.import_module(f'models.{name}')",
+    "a builtin": "__import__('models.' + name, fromlist=['Net'])",
+}
+
+FACTORY = """
+import importlib
+from torch import nn
+
+def search(library, name):
+    cls = None
+    for key, value in {items}:
+        if key.lower() == name.lower() and issubclass(value, nn.Module):
+            cls = value
+    return cls
+
+def build(name):
+    return search({library}, name)()
+"""
+
+BESIDE = """
+import copy, functools, itertools, json, math, os, random, sys
+import numpy as np
+from collections import OrderedDict, defaultdict
+"""
+"""What stands in a file of a model beside it: more names than values are told apart of most kinds."""
+
+
+def of_package(folder: Path, library: str, items: str, first: str, second: str) -> list[str]:
+    """Promises of what is found where a package picks a class out of one of its own modules."""
+    (folder / "models").mkdir()
+    train = TRAIN.format(imports="import models", make="models.build(name)", own="")
+    files = {
+        "models/__init__": FACTORY.format(library=library, items=items),
+        "models/a": BESIDE + first.format(name="Net", more=""),
+        "models/b": BESIDE + second.format(name="Other", more=".relu()"),
+    }
+    return [f.promise.value for f in found(folder, RULE, train, **files)]
+
+
+@pytest.mark.parametrize("form", OF_A_PACKAGE)
+@pytest.mark.parametrize("items", ["library.__dict__.items()", "vars(library).items()"])
+def test_a_package_that_imports_its_own_modules_by_name(tmp_path: Path, form: str, items: str) -> None:
+    assert of_package(tmp_path, OF_A_PACKAGE[form], items, PLAIN, PLAIN) == ["exact"]
+
+
+@pytest.mark.parametrize("form", OF_A_PACKAGE)
+@pytest.mark.parametrize("items", ["library.__dict__.items()", "vars(library).items()"])
+def test_a_module_of_its_own_that_remembers(tmp_path: Path, form: str, items: str) -> None:
+    assert set(of_package(tmp_path, OF_A_PACKAGE[form], items, PLAIN, REMEMBERING)) <= {"advice"}
+
+
+def test_a_package_may_have_the_name_of_a_library(tmp_path: Path) -> None:
+    library = "importlib.import_module('torch.' + name)"
+    assert set(of_package(tmp_path, library, "library.__dict__.items()", PLAIN, PLAIN)) <= {"advice"}
+
+
 @pytest.mark.parametrize("form", OWN)
 def test_classes_of_the_same_file(tmp_path: Path, form: str) -> None:
     own = PLAIN.format(name="NetA", more="") + PLAIN.format(name="NetB", more=".tanh()")
@@ -240,3 +299,56 @@ for x in [torch.randn(3, 4) for _ in range(9)]:
 def test_parts_that_a_module_is_asked_for(tmp_path: Path, keep: str, more: str, surplus: bool) -> None:
     findings = found(tmp_path, RULE, HEADS.format(keep=keep, more=more))
     assert [f.promise.value for f in findings] == (["exact"] if surplus else [])
+
+
+@pytest.mark.parametrize(("parts", "surplus"), [(PLAIN, True), (REMEMBERING, False)])
+@pytest.mark.parametrize("bases", ["(Part, nn.Module)", "(nn.Module, Part)"])
+def test_a_class_that_a_call_makes(tmp_path: Path, parts: str, bases: str, surplus: bool) -> None:
+    part = parts.format(name="Part", more="").replace("(nn.Module)", "")
+    members = "{'forward': Part.forward, '__init__': Part.__init__}"
+    own = f"{part}\nNet = type('Net', {bases}, {members})"
+    findings = found(tmp_path, RULE, TRAIN.format(imports="", make="Net()", own=own))
+    assert [f.promise.value for f in findings] == (["exact"] if surplus else [])
+
+
+@pytest.mark.parametrize(
+    ("test", "surplus"),
+    [
+        ("issubclass(value, Base)", True),
+        ("issubclass(value, (Base, Counted.__mro__[1]))", False),
+        ("isinstance(value, type) and issubclass(value, Base)", True),
+        ("inspect.isclass(value) and issubclass(value, (Base, Base))", True),
+        ("issubclass(value, nn.Module)", False),
+        ("issubclass(value, object)", False),
+        ("not issubclass(value, nn.Linear)", False),
+        ("issubclass(value, Counted)", False),
+    ],
+)
+def test_classes_that_a_test_picks(tmp_path: Path, test: str, surplus: bool) -> None:
+    search = f"""
+import inspect
+from parts import Base, Counted
+
+def search(library):
+    for value in vars(library).values():
+        if {test}:
+            return value
+"""
+    parts = """
+from torch import nn
+
+class Base(nn.Module):
+    pass
+
+class Meta(type):
+    def __subclasscheck__(cls, other):
+        return True
+
+class Counted(metaclass=Meta):
+    pass
+"""
+    first = BESIDE + "from elsewhere import chosen\n" + PLAIN.format(name="Net", more="").replace("nn.Module", "Base")
+    files = {"zoo": "from parts import Base\n" + first, "parts": parts}
+    train = TRAIN.format(imports=f"import zoo\n{search}", make="search(zoo)()", own="")
+    findings = found(tmp_path, RULE, train, **files)
+    assert [f.promise.value for f in findings] == (["exact"] if surplus else ["advice"])

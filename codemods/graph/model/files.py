@@ -92,6 +92,10 @@ class Files:
         tree."""
         return self.tree.resolve(module, importer.relative)
 
+    def package(self, module: str, importer: ParsedFile) -> str | None:
+        """The same for a package of which ``importer`` imports a module."""
+        return self.tree.package(module, importer.relative)
+
     def import_relative(self, module: str | None, level: int, importer: ParsedFile) -> str | None:
         """The same for relative imports."""
         return self.tree.resolve_relative(module, level, importer.relative)

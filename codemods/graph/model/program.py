@@ -416,13 +416,17 @@ class Tree:
         found = self._resolved[key] = self._resolve(module, importer)
         return found
 
-    def _resolve(self, module: str, importer: PurePosixPath) -> str | None:
+    def package(self, module: str, importer: PurePosixPath) -> str | None:
+        """The same for a package of which a module is imported: it may be that of the importer itself."""
+        return self._resolve(module, importer, own=importer.name == "__init__.py")
+
+    def _resolve(self, module: str, importer: PurePosixPath, *, own: bool = False) -> str | None:
         tail = module.replace(".", "/")
         above = ["" if str(folder) == "." else f"{folder}/" for folder in importer.parents]
         for prefix in (*above, *(f"{one}{top}" for one in above for top in ("src/", "lib/"))):
             found = self.at(prefix + tail)
             # a module never imports itself under its own name
-            if found is not None and found != str(importer):
+            if found is not None and (own or found != str(importer)):
                 return found
         if self.name and tail.startswith(f"{self.name}/"):
             return self.at(tail.removeprefix(f"{self.name}/"))

@@ -9,7 +9,7 @@ from codemods.graph.model.facts.layers import MODULE_CONTAINERS
 from codemods.graph.model.kinds import Altered, CarrierKind, Escape, Marked, UseKind
 from codemods.graph.model.nodes import Carrier, Value
 from codemods.graph.model.paths import canonical
-from codemods.graph.model.state import BUFFER, PARTLY
+from codemods.graph.model.state import BUFFER, PARTLY, SINCE
 from codemods.graph.model.values import (
     NONE,
     TEXT,
@@ -148,6 +148,7 @@ class AttributeWrites(Attributes):
             new = name not in run.attributes.setdefault(oid, {})
             run.s.set((oid, name), value)
             run.s.delete((oid, f"{PARTLY}{name}"))
+            self.note_since(oid, name)
             run.attributes[oid][name] = None
             if new and isinstance(receiver, Instance) and receiver.cls.layer in MODULE_CONTAINERS:
                 # its parts run in the order in which it got them
@@ -155,6 +156,17 @@ class AttributeWrites(Attributes):
         run.stored(value, Carrier(CarrierKind.ATTRIBUTE, oid, name), at)
         if isinstance(receiver, Unknown) and not receiver.data:
             run.escape(value, Escape.STORED_UNSEEN)
+
+    def note_since(self, oid: int, name: str) -> None:
+        """Note that an attribute of an object was written: after what was written under names that are not known, or
+        under such a name."""
+        run = self.run
+        if name == ANY:
+            for other in run.attributes.get(oid, ()):
+                run.s.delete((oid, f"{SINCE}{other}"))
+        elif isinstance(run.s.get((oid, ANY)), Value):
+            run.s.set((oid, f"{SINCE}{name}"), NONE)
+            run.s.delete((oid, f"{PARTLY}{SINCE}{name}"))
 
     def _put_new_part(self, container: Instance, value: Value) -> None:
         if self.run.is_module(value):

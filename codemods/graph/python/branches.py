@@ -22,7 +22,7 @@ from codemods.graph.model.values import (
     Tuple,
     Unknown,
 )
-from codemods.graph.python.builtins.classes import is_instance, is_of_type
+from codemods.graph.python.builtins.classes import is_instance, is_of_type, may_be_subclass
 from codemods.graph.python.expressions import Expressions
 from codemods.graph.run.contents import ANY
 from codemods.source.walking import names_in, walk
@@ -229,14 +229,20 @@ class Branches(Expressions):
             self._rebind(subject, NONE)
 
     def _refine_kind(self, test: ast.Call, holds: bool) -> None:
-        """``isinstance(x, kind)``: of several that ``x`` may be, a branch knows those that the test rules out."""
+        """``isinstance(x, kind)``, ``issubclass(x, kind)``: of several that ``x`` may be, a branch knows those that the
+        test rules out."""
         if len(test.args) != 2 or not isinstance(test.args[0], (ast.Name, ast.Attribute)):
             return
         called, value = self.evaluate(test.func), self.evaluate(test.args[0])
-        if isinstance(value, Join) and isinstance(called, Library) and called.path == "builtins.isinstance":
+        if not isinstance(value, Join) or not isinstance(called, Library):
+            return
+        if called.path == "builtins.isinstance":
             kinds = self.evaluate(test.args[1])
             answers = [(option, is_instance(self, option, kinds)) for option in value.options]
             self._keep(test.args[0], [o for o, answer in answers if self.run.truth(answer) is not (not holds)], value)
+        elif called.path == "builtins.issubclass" and holds:
+            kinds = self.evaluate(test.args[1])
+            self._keep(test.args[0], [o for o in value.options if may_be_subclass(self, o, kinds)], value)
 
     def _refine_type(self, test: ast.Compare, asked: ast.Call, holds: bool) -> None:
         """``type(x) == kind``, ``type(x) not in [kind, kind]``: likewise."""

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.facts.gradients import GRAD_OFF, GRAD_ON, WEIGHT_CACHES
-from codemods.graph.model.facts.libraries import FRAMEWORK_BASES, SCHEDULERS
 from codemods.graph.model.facts.python import PASSING_DECORATORS
+from codemods.graph.model.families import family_of
 from codemods.graph.model.kinds import FunctionKind, GradSetting, UnseenKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.paths import canonical
@@ -25,9 +25,6 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 _SWITCHES = words("no_grad set_grad_enabled _set_grad_enabled inference_mode enable_grad requires_grad requires_grad_")
 
-
-_TENSORS = frozenset({"Parameter", "UninitializedParameter", "Buffer", "UninitializedBuffer"})
-"""Classes of torch.nn that are tensors (docs: torch.nn)."""
 
 #: What decorators make of a method, by their last names.
 _KINDS = {
@@ -151,7 +148,7 @@ class Definitions(Assignments):
         for expression, value in zip(named, bases, strict=True):
             note_old_base(self.run, expression, value)
         info = ClassInfo(s.name, s, run.frame.file, bases, oid=run.new_oid())
-        info.family = _family(s, bases)
+        info.family = family_of(bases, {m.name for m in s.body if isinstance(m, _FUNCTIONS)})
         behind = next((self.evaluate(k.value) for k in s.keywords if k.arg == "metaclass"), None)
         info.metaclass = behind.info if isinstance(behind, Class) else None
         decorators = [self.evaluate(expression) for expression in s.decorator_list]
@@ -245,42 +242,3 @@ def _touches_grad_mode(definition: ast.AST) -> bool:
         or (isinstance(node, ast.Name) and node.id in _SWITCHES)
         for node in walk(definition)
     )
-
-
-def _family(s: ast.ClassDef, bases: tuple[Value, ...]) -> str:
-    family = "plain"
-    for base in bases:
-        if isinstance(base, Class):
-            if base.info.family != "plain":
-                return base.info.family
-        elif isinstance(base, Library):
-            path = canonical(base.path)
-            if path in FRAMEWORK_BASES:
-                return FRAMEWORK_BASES[path]
-            if path.startswith("torch.nn.") and path.rpartition(".")[2] not in _TENSORS:
-                return "module"
-            if path == "torch.optim.AveragedModel":
-                return "module"
-            if path.startswith("torch.optim.") and not path.startswith(SCHEDULERS):
-                return "optimizer"
-            if path.endswith("LightningModule"):
-                return "lightning"
-            if path.split(".")[0] in (
-                "builtins",
-                "abc",
-                "typing",
-                "enum",
-                "collections",
-                "threading",
-                "unittest",
-                "argparse",
-            ):
-                continue
-            family = "external"
-        elif isinstance(base, Unknown):
-            family = "external"
-    if family == "external":
-        names = {m.name for m in s.body if isinstance(m, _FUNCTIONS)}
-        if "forward" in names:
-            return "module"
-    return family

@@ -57,6 +57,10 @@ class Importer(Protocol):
         """The file of ``import module``, the folder of a package without ``__init__``, or None outside the tree."""
         ...
 
+    def package(self, module: str, importer: ParsedFile) -> str | None:
+        """The same for a package of which ``importer`` imports a module."""
+        ...
+
     def import_relative(self, module: str | None, level: int, importer: ParsedFile) -> str | None:
         """The same for relative imports."""
         ...
@@ -150,7 +154,7 @@ class Loading(Functions):
         package = name.begin.rpartition(".")[0]
         if not package or package.partition(".")[0] in NEVER_OF_THE_TREE:
             return []
-        found = self.importer.import_module(package, self.run.frame.file)
+        found = self.importer.package(package, self.run.frame.file)
         if found is None or not found.endswith(("/", "__init__.py")):
             return []
         folder = found.removesuffix("__init__.py").rstrip("/")

@@ -190,8 +190,8 @@ class MethodCalls(Standard):
         return found if found is not None else self.run.unknown(name)
 
     def _method_of_object(self, receiver: Instance, name: str, args: Arguments, at: ast.AST) -> Value:
-        stored = self.run.s.get((receiver.oid, name))
-        if isinstance(stored, Value):
+        stored = self.own_attribute(receiver, name)
+        if stored is not None:
             return self.call_value(stored, args, at)
         member = self.class_member(receiver.cls, name, at)
         if member is not None:
@@ -411,6 +411,7 @@ class MethodCalls(Standard):
             run.s.set((target.oid, known), run.join(old, value) if isinstance(old, Value) else value)
             run.rebound[target.oid, known] = run.rebound.get((target.oid, known), 0) + 1
             run.attributes.setdefault(target.oid, {})[known] = None
+            self.note_since(target.oid, known)
             if known == ANY:
                 run.named_as.setdefault(target.oid, []).append(TEXT)
             run.stored(value, Carrier(CarrierKind.ATTRIBUTE, target.oid, known), at)

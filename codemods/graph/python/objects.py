@@ -16,6 +16,7 @@ from codemods.graph.model.facts.layers import (
 from codemods.graph.model.kinds import CarrierKind, Escape, FunctionKind, UnseenKind
 from codemods.graph.model.nodes import Carrier, Node, Value
 from codemods.graph.model.program import ClassInfo
+from codemods.graph.model.state import MADE, PARTLY, SINCE
 from codemods.graph.model.values import (
     NONE,
     NUMBER,
@@ -89,17 +90,15 @@ class Objects(Names):
             found = self._by_method(receiver, "__getattribute__", [Const(name)], at)
             if found is not None:
                 return found
-        value = self.run.s.get((receiver.oid, name))
-        if isinstance(value, Value) and name in self.run.class_attributes and isinstance(receiver, Instance):
+        value = self.own_attribute(receiver, name)
+        if value is not None and name in self.run.class_attributes and isinstance(receiver, Instance):
             member = self.class_member(receiver.cls, name, at)
             if isinstance(member, Function) and member.kind is FunctionKind.PROPERTY:
                 # it hides what the object itself holds
                 return self._bound(receiver, member, name, at)
-        if isinstance(value, Value):
-            if self.run.unsettled:
-                value = self.run.settled((receiver.oid, name), value)
+        if value is not None:
             self.run.read(value, Carrier(CarrierKind.ATTRIBUTE, receiver.oid, name), at)
-            return value if not isinstance(anywhere, Value) else self.run.join(value, anywhere)
+            return value
         if isinstance(receiver, Instance):
             found = self._by_class(receiver, name, anywhere, at)
             if found is not None:
@@ -115,6 +114,24 @@ class Objects(Names):
             if found is not None:
                 return found
         return self._unlisted_of_object(receiver, name)
+
+    def own_attribute(self, receiver: Instance | Module, name: str) -> Value | None:
+        """What an object itself has under a name; None if nothing is known to have been written there."""
+        value = self.run.s.get((receiver.oid, name))
+        if not isinstance(value, Value):
+            return None
+        if self.run.unsettled:
+            value = self.run.settled((receiver.oid, name), value)
+        anywhere = self.run.s.get((receiver.oid, ANY))
+        if not isinstance(anywhere, Value) or not self.may_be_called(receiver.oid, name):
+            return value
+        return value if self._written_since(receiver.oid, name) else self.run.join(value, anywhere)
+
+    def _written_since(self, oid: int, name: str) -> bool:
+        """Whether an attribute was written on all paths after all that was written under names that are not known."""
+        s = self.run.s
+        partly = any(s.get((oid, f"{PARTLY}{since}{name}")) for since in ("", SINCE))
+        return bool(s.get((oid, MADE))) and s.get((oid, f"{SINCE}{name}")) is not None and not partly
 
     def _by_class(self, receiver: Instance, name: str, anywhere: object, at: ast.AST) -> Value | None:
         """What the class of an object says of an attribute that is not its own; None if nothing.

@@ -12,19 +12,22 @@ from codemods.graph.model.cells import Key
 from codemods.graph.model.facts.layers import MODULES_WITHOUT_PARAMETERS
 from codemods.graph.model.kinds import PlainKind
 from codemods.graph.model.nodes import Alias, Value
-from codemods.graph.model.state import Log, State, merge, written_since
+from codemods.graph.model.state import SINCE, Log, State, merge, written_since
 from codemods.graph.model.values import (
     NUMBER,
     Class,
     Const,
     Function,
+    Imported,
     Instance,
     Join,
+    Library,
     Module,
     Optimizer,
     Parameters,
     Plain,
     Tensor,
+    TreeModule,
     Tuple,
     Unknown,
     is_setting,
@@ -168,6 +171,10 @@ class Joins(Recording):
         written = written_since(self.s, outer)
         outer.keys |= written
         self.s.log = outer
+        for key in written:
+            if isinstance(key[1], str) and key[1].startswith(SINCE):
+                # it may have been written before what is written under names that are not known
+                self.s.delete(key)
         settings = [key for key in written if is_setting(self.s.peek(key))]
         local = {frame.fid for frame in self.trace.frames if frame.function is not None} if settings else set()
         self.unsettle(key if key[0] in local else name for key in settings if (name := _name_in(key)))
@@ -192,7 +199,10 @@ def _name_in(key: Key) -> str:
 
 
 def _is_chosen(option: Value) -> bool:
-    return isinstance(option, (Module, Function, Class, Instance, Optimizer))
+    """Whether a program chooses one of such by its name: an object of the tree, or what a file has beside these."""
+    return isinstance(
+        option, (Module, Function, Class, Instance, Optimizer, Library, TreeModule, Imported, Const, Plain)
+    )
 
 
 def _without_alike(options: list[Value]) -> list[Value]:
@@ -211,6 +221,8 @@ def _merged_plain(a: Value, b: Value) -> Value | None:
 
 
 _MERGED: dict[type[Value], Callable[[Joins, Any, Any], Value | None]] = {
+    Library: lambda joins, a, b: a if a.path == b.path else None,
+    TreeModule: lambda joins, a, b: a if a.path == b.path else None,
     Const: Joins._merged_constants,
     Plain: Joins._merged_texts,
     Tensor: Joins._join_tensors,

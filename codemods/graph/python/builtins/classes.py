@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import keyword
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
 
 from codemods.graph.model.arguments import Arguments
+from codemods.graph.model.families import family_of
 from codemods.graph.model.kinds import Escape, FunctionKind, SequenceKind
 from codemods.graph.model.nodes import Value
 from codemods.graph.model.program import ClassInfo
@@ -22,9 +24,11 @@ from codemods.graph.model.values import (
     Library,
     Mapping,
     Module,
+    Plain,
     Sequence,
     Super,
     Tensor,
+    TreeModule,
     Tuple,
 )
 from codemods.graph.python.builtins.table import BUILTINS
@@ -110,6 +114,38 @@ def is_of_type(value: Value, kinds: Iterable[Value]) -> bool | None:
     return None
 
 
+def may_be_subclass(engine: Containers, value: Value, kinds: Value) -> bool:
+    """Whether ``issubclass(value, kinds)`` may hold: it raises for what is no class."""
+    if isinstance(value, (Const, Plain, Function, TreeModule)):
+        return False
+    if isinstance(value, Library) and "." not in value.path:
+        # what an import binds under a name without dots is a module
+        return False
+    wanted = list(kinds.items) if isinstance(kinds, Tuple) else [kinds]
+    return any(_may_derive(value, kind) for kind in wanted)
+
+
+def _may_derive(value: Value, kind: Value) -> bool:
+    if isinstance(kind, Class):
+        info = kind.info
+        if info.calls_differently or info.of_metaclass("__subclasscheck__") or info.find("__subclasshook__"):
+            return True
+        if isinstance(value, Class):
+            return info in value.info.mro() or "" in value.info.outside()
+        # no library knows the classes of the tree
+        return not isinstance(value, Library)
+    if isinstance(kind, Library) and kind.path == "torch.nn.Module":
+        if isinstance(value, Class):
+            return value.info.is_module or not all(map(_is_of_python, value.info.outside()))
+        return not (isinstance(value, Library) and _is_of_python(value.path))
+    return True
+
+
+def _is_of_python(path: str) -> bool:
+    """Whether something of that full name comes with Python itself."""
+    return path.partition(".")[0] in sys.stdlib_module_names
+
+
 @BUILTINS.of("super")
 def _super(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
     given = args.positional
@@ -156,6 +192,7 @@ def _new_type(engine: Containers, name: Value, bases: Value, members: Value) -> 
         value = engine.run.s.get((members.oid, key))
         if isinstance(key, tuple) and isinstance(value, Value):
             info.members[str(key[1])] = replace(value, cls=info) if isinstance(value, Function) else value
+    info.family = family_of(info.bases, info.members)
     return Class(info)
 
 

@@ -27,6 +27,7 @@ from codemods.graph.model.values import (
     TreeModule,
     Tuple,
     Unknown,
+    options_of,
 )
 from codemods.graph.python.builtins.table import BUILTINS
 from codemods.graph.python.containers import Containers
@@ -224,7 +225,7 @@ def _vars(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
         return _namespace(engine, local=engine.run.frame.function is not None)
     first = args.positional[0]
     oid = getattr(first, "oid", None)
-    if isinstance(first, (TreeModule, Function, Class)):
+    if all(isinstance(option, (TreeModule, Function, Class)) for option in options_of(first)):
         return engine.get_attribute(first, "__dict__", at)
     return Namespace(oid, first) if isinstance(oid, int) else engine.run.lost(name)
 
