@@ -39,7 +39,8 @@ _COMPUTED = re.compile(rb"\b(?:importlib|__import__|importorskip)\b")
 
 def concerned(project: Project) -> tuple[list[str], list[str]]:
     """The files in which the words of some rule stand; those that import one of them and may act, or switch gradients
-    off; and programs that import one through others. Files that no tensor can come to are left out."""
+    off; and programs that import one through others: what says that it is one, and what nothing imports. Files that no
+    tensor can come to are left out."""
     torch = {relative for relative in project.paths if told(_brings_torch, project, relative)}
     if not torch:
         return [], []
@@ -51,7 +52,7 @@ def concerned(project: Project) -> tuple[list[str], list[str]]:
         return [], []
     others = [r for r in project.paths if r not in direct and told(_may_lead, project, r)]
     importers = [r for r in others if any(found in direct for found in told(_imported_by, project, r))]
-    far = {r for r in others if b"__main__" in project.raw(r)}.difference(importers)
+    far = {r for r in others if b"__main__" in project.raw(r) or not imported.imported(r)}.difference(importers)
     if far:
         # a program most often comes to its training loop through modules that only define
         importers += far & imported.leading_to(direct)
@@ -122,6 +123,10 @@ class _Imports:
         for relative in self._found:
             inside.setdefault(_folder(relative), []).append(relative)
         return inside
+
+    def imported(self, relative: str) -> bool:
+        """Whether a file of the tree imports another one: one that none does is a program, if it acts."""
+        return relative in self._importers
 
     def leading_to(self, wanted: Collection[str]) -> set[str]:
         """``wanted``, and the files that import one of them, directly or through others."""

@@ -57,6 +57,9 @@ def mentions(raw: bytes, names: Collection[bytes]) -> bool:
 
 _FROM = re.compile(rb"^[ \t]*from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)", re.MULTILINE)
 _IMPORT = re.compile(rb"^[ \t]*import[ \t]+([^\n#]+)", re.MULTILINE)
+_COMPUTED = re.compile(rb"\b(?:import_module|__import__)\b")
+_BEGUN = re.compile(rb"""["']((?:\w+\.)*\w+)\.(?:["'{]|%)""")
+"""A text that a full name of a module may begin with."""
 
 
 def imports(tree: Tree, relative: str, raw: bytes) -> Iterator[str]:
@@ -87,6 +90,11 @@ def imports(tree: Tree, relative: str, raw: bytes) -> Iterator[str]:
                 found = tree.resolve(name, importer)
                 if found is not None:
                     yield found
+    for name in set(_BEGUN.findall(raw)) if _COMPUTED.search(raw) is not None else ():
+        # any module of the package may be meant
+        package = tree.package(name.decode(errors="replace"), importer)
+        if package is not None and package.endswith(("/", "__init__.py")):
+            yield package.removesuffix("__init__.py")
 
 
 # one file

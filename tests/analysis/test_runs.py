@@ -182,3 +182,51 @@ def test_a_program_may_come_to_training_through_modules_that_only_define(here: P
     write(here, {"program.py": PROGRAM})
     total = TRAINER.splitlines().index("            total += self.penalty(loss)") + 1
     assert found(".") == [("attached-loss-total", "trainer.py", total)]
+
+
+FACTORY = """
+import torch
+from parts import Net
+
+class Trainer:
+    def __init__(self, lr):
+        self.net = Net()
+        self.opt = torch.optim.SGD(self.net.parameters(), lr=lr)
+
+    def step(self, x):
+        self.loss = self.net(x).pow(2).mean(){more}
+        self.opt.zero_grad()
+        self.loss.backward(retain_graph=True)
+        self.opt.step()
+"""
+FAR = {
+    "main.py": "import argparse\nimport sys\nfrom data import load\nfrom making import make\n\n"
+    "trainer = make(sys.argv[1])\nfor x in load():\n    trainer.step(x)\n",
+    "making.py": "from methods import choose\n\ndef make(name):\n    return choose(name)(0.1)\n",
+    "data.py": "import torch\n\ndef load():\n    return [torch.randn(3, 4) for _ in range(9)]\n",
+    "parts.py": "from torch import nn\n\nclass Net(nn.Linear):\n"
+    "    def __init__(self):\n        super().__init__(4, 2)\n",
+}
+CHOICES = {
+    "methods/__init__.py": [
+        "import importlib\n\ndef choose(name):\n    return importlib.import_module('methods.' + name).Trainer\n",
+        "import importlib\n\ndef choose(name):\n    return importlib.import_module(f'methods.{name}').Trainer\n",
+        "import importlib\n\ndef choose(name):\n    full = 'methods.%s' % name\n"
+        "    return importlib.import_module(full).Trainer\n",
+        "def choose(name):\n    from methods.plain import Trainer\n    return Trainer\n",
+    ]
+}
+
+
+@pytest.mark.parametrize("choice", CHOICES["methods/__init__.py"])
+@pytest.mark.parametrize(("more", "promises"), [("", ["exact"]), (" + getattr(self, 'loss', 0.0)", [])])
+def test_a_script_far_from_the_words_is_a_program_if_nothing_imports_it(
+    tmp_path: Path, choice: str, more: str, promises: list[str]
+) -> None:
+    texts = {**FAR, "methods/__init__.py": choice, "methods/plain.py": FACTORY.format(more=more)}
+    for path, text in {"setup.cfg": "", **texts}.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    targets = [read_source(tmp_path / path, path) for path in texts]
+    findings = analyse(targets, options=Options(select=("surplus-retain-graph",)), jobs=1).findings
+    assert [f.promise.value for f in findings] == promises
