@@ -12,6 +12,7 @@ from codemods.graph.model.nodes import Frame, Place, Value, Walk
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
 from codemods.graph.model.values import (
+    WRAPPED,
     Const,
     Instance,
     Join,
@@ -315,6 +316,9 @@ def _paths_in(frame: Frame, cells: Cells, *, through_globals: bool) -> dict[int,
             if not isinstance(value, (Instance, Module, Sequence, Mapping, Unknown)) or value.oid in found:
                 continue
             if isinstance(value, Instance) and _fixed(value):
+                continue
+            if (value.oid, WRAPPED) in cells and value is not frame.receiver:
+                # Which name has what is around it, nobody knows.
                 continue
             found[value.oid] = path
             if not isinstance(value, (Sequence, Mapping)):

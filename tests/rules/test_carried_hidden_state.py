@@ -1000,3 +1000,49 @@ def test_a_state_whose_gradient_is_read_when_its_step_is_over_is_left_alone(
 ) -> None:
     program = GATHERED.format(kept=kept, before=before, made=made, behind=behind)
     assert len(tools.lines(tools.found(tmp_path, "carried-hidden-state", program))) == number
+
+
+WRAPPED = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRUCell(4, 6)
+        self.memory = None
+
+    def forward(self, x):
+        if self.memory is None:
+            self.memory = torch.zeros(x.size(0), 6)
+        self.memory = self.cell(x, self.memory)
+        return self.memory
+
+model = {}
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+for step in range(25):
+    loss = model(torch.randn(3, 4)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "nn.DataParallel(Net())",
+        "nn.parallel.DistributedDataParallel(Net())",
+        "torch.distributed.fsdp.FullyShardedDataParallel(Net())",
+        "torch.compile(nn.DataParallel(Net()))",
+    ],
+)
+def test_an_object_around_the_model_has_not_its_state(tmp_path: Path, made: str) -> None:
+    (found,) = findings(tmp_path, WRAPPED.format(made), RULE)
+    assert not any("model.memory" in str(edit) for edit in found.edits)
+    assert found.promise is Promise.ADVICE
+
+
+@pytest.mark.parametrize("made", ["Net()", "torch.compile(Net())"])
+def test_the_model_itself_has_it(tmp_path: Path, made: str) -> None:
+    assert "    model.memory = model.memory.detach()\n" in mended(tmp_path, WRAPPED.format(made), RULE)

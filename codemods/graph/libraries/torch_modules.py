@@ -11,7 +11,7 @@ from codemods.graph.model.facts.layers import LEAVING_WEIGHTS, TRANSPARENT_WRAPP
 from codemods.graph.model.facts.libraries import SOME
 from codemods.graph.model.kinds import Altered, Marked
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import NONE, NUMBER, Module, Tensor, Tuple
+from codemods.graph.model.values import NONE, NUMBER, WRAPPED, Instance, Module, Tensor, Tuple
 from codemods.graph.torch.model import Torch
 
 
@@ -57,6 +57,9 @@ def _wrapper(engine: Torch, path: str, args: Arguments, at: ast.AST) -> Value | 
     if not args.all():
         return None
     module = args.all()[0]
+    for each in engine.run.options(module) if path.endswith("DataParallel") else ():
+        if isinstance(each, (Module, Instance)):
+            engine.run.s.set((each.oid, WRAPPED), NONE)
     if path in LEAVING_WEIGHTS and isinstance(module, Module) and module.leaf is not None:
         engine.run.renewed.add(module.leaf)
     return module

@@ -173,6 +173,10 @@ class Mapping(Value):
     oid: int
 
 
+WRAPPED = "[wrapped]"
+"""The cell of a model that was given to an object which has none of its attributes: they lie in ``module``."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Module(Value):
     """An ``nn.Module`` of the library or of an unknown class; ``name`` is its class in ``torch.nn`` or empty.
