@@ -39,6 +39,7 @@ LOOKED_INTO = {
     "a longer text": "text = 'loss ' + str(total)\nif 'tensor' in text: print(1)",
     "a text that grows": "text = ''\ntext += str(total)\nif 'tensor' in text: print(1)",
     "a joined text": "text = ', '.join(str(t) for t in [total])\nif 'tensor' in text: print(1)",
+    "mapped texts": "text = ' '.join(map(str, [total]))\nif 'tensor' in text: print(1)",
     "the text of a list": "text = f'{[total]}'\nif 'tensor' in text: print(1)",
     "by conversion": "text = f'{total!r}'\nif 'tensor' in text: print(1)",
     "its own method": "text = total.__repr__()\nif 'tensor' in text: print(1)",

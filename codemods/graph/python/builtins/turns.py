@@ -7,7 +7,7 @@ import ast
 from codemods.graph.model.arguments import Arguments
 from codemods.graph.model.kinds import SequenceKind
 from codemods.graph.model.nodes import Value
-from codemods.graph.model.values import NUMBER, Library, Parameters, Plain, Sequence, Tuple
+from codemods.graph.model.values import NUMBER, TEXT, Library, Parameters, Plain, Sequence, Tuple
 from codemods.graph.python.builtins.table import BUILTINS
 from codemods.graph.python.containers import Containers
 from codemods.graph.python.deferred import hand_on
@@ -74,7 +74,8 @@ def _map(engine: Containers, name: str, args: Arguments, at: ast.AST) -> Value:
         return engine.run.unknown(name)
     turns = engine.iterate(given[1], at)
     if isinstance(given[0], Library) and given[0].path in ("builtins.float", "builtins.int", "builtins.str"):
-        return engine.run.new_sequence([], rest=NUMBER)
+        text = given[0].path == "builtins.str"
+        return engine.run.new_sequence([], rest=engine.run.text_of(TEXT, *turns) if text else NUMBER)
     others = [t for v in given[2:] if (t := engine.iterate(v, at))]
     rows = [[v, *(_nth(t, i) for t in others)] for i, v in enumerate(turns)]
     with engine.run.at_another_time():
