@@ -51,9 +51,10 @@ def find_entries(
 ) -> list[Entry]:
     """Return up to ``most`` scripts among ``files`` (texts by path) that are worth running, the best first.
 
-    One counts that may act by itself and leads to a call of ``backward``, in itself or in what it imports. Most counts
-    that it leads to one of ``concerned``, the files that change; then that the README shows how it is called, that it
-    is called train or main, and that it lies near the root. Arguments are taken from the README where they are literal.
+    One counts that may act by itself and leads to a call of ``backward``, in itself or in what it imports, and to one
+    of ``concerned``, the files that change. Most counts that the README shows how it is called, then that it changes
+    and trains itself, that it is called train or main, and that it lies near the root. Arguments are taken from the
+    README where they are literal.
 
     Where no script is found, as in a library, the tests that train are: pytest runs them one file at a time.
     """
@@ -81,7 +82,7 @@ def find_entries(
             continue
         stem = PurePosixPath(path).stem.lower()
         named = 2 if stem.startswith("train") else 1 if stem.startswith(("main", "run")) else 0
-        own = path in concerned
+        own = path in concerned and _TRAINS.search(text) is not None
         command, folder = told.get(path) or _start(path, files)
         score = (path in told, own, named, acts, -path.count("/"))
         why = [word for word, true in (("named in the README", path in told), (f"called {stem}", named)) if true]
@@ -175,36 +176,41 @@ def _imported(text: str) -> set[str]:
     names: set[str] = set()
     for module, taken, modules in _IMPORT.findall(text):
         if module:
-            names.add(module.rpartition(".")[2])
+            names.add(".".join(module.split(".")[-2:]))
             names.update(name.strip(" ()").split(" ")[0] for name in taken.split(","))
         else:
-            names.update(name.strip().split(" ")[0].rpartition(".")[2] for name in modules.split(","))
-    return names - {""}
+            names.update(".".join(name.strip().split(" ")[0].split(".")[-2:]) for name in modules.split(","))
+    return {name.lstrip(".") for name in names} - {""}
 
 
 def _reached(path: str, imports: Mapping[str, set[str]], by_module: Mapping[str, list[str]]) -> set[str]:
-    """The files that ``path`` leads to, itself included; modules are known by the last part of their names.
+    """The files that ``path`` leads to, itself included; modules are known by the last two parts of their names.
 
-    Of several a script gets the one that lies beside it.
+    Of several with one name a script gets the one that lies in the package named, else beside it.
     """
     seen = {path}
     stack = [path]
     while stack:
         current = stack.pop()
         for name in imports[current]:
-            others = by_module.get(name, ())
-            beside = [other for other in others if current == path and _lies_beside(other, path)]
-            for other in beside or others:
+            package, _, last = name.rpartition(".")
+            others = by_module.get(last, ())
+            if package:
+                nearest = [other for other in others if _folder(other).name == package]
+            else:
+                nearest = [
+                    other for other in others if current == path and _folder(other) == PurePosixPath(path).parent
+                ]
+            for other in nearest or others:
                 if other not in seen:
                     seen.add(other)
                     stack.append(other)
     return seen
 
 
-def _lies_beside(module: str, script: str) -> bool:
+def _folder(module: str) -> PurePosixPath:
     place = PurePosixPath(module)
-    folder = place.parent.parent if place.name == "__init__.py" else place.parent
-    return folder == PurePosixPath(script).parent
+    return place.parent.parent if place.name == "__init__.py" else place.parent
 
 
 def read_readme(root: Path) -> str:

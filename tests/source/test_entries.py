@@ -196,3 +196,30 @@ def test_a_script_imports_the_neighbour_of_that_name() -> None:
         "brain.py": "class Agent:\n    def learn(self):\n        self.loss.backward()\n",
     }
     assert found(deeper) == ["run.py"]
+
+
+def test_a_module_that_has_the_name_of_its_package_is_imported_by_both() -> None:
+    files = {
+        "main.py": "from trainer.trainer import Trainer\n" + MAIN,
+        "trainer/__init__.py": "",
+        "trainer/trainer.py": "class Trainer:\n    def step(self):\n        self.loss.backward()\n",
+        "plots/curves.py": "from main import arguments\n" + MAIN,
+    }
+    assert found(files, concerned=("trainer/trainer.py",), most=3) == ["main.py", "-m plots.curves"]
+    # Another module of that name is none of it.
+    files["other/trainer.py"] = files.pop("trainer/trainer.py")
+    files["trainer/trainer.py"] = "class Trainer: ...\n"
+    assert found(files, concerned=("other/trainer.py",)) == []
+
+
+def test_one_that_changes_and_does_not_train_goes_behind_the_one_that_does() -> None:
+    readme = "python scores.py --path data\n\npython train.py --model 1\n"
+    files = {
+        "train.py": "from main import main\nmain()\n",
+        "main.py": "from model import fit\ndef main(): fit()\n",
+        "model.py": TRAINS,
+        "scores.py": "from model import Net\n" + MAIN,
+    }
+    assert found(files, readme, ("scores.py", "model.py"))[0].startswith("train.py")
+    files["scores.py"] += TRAINS
+    assert found(files, readme, ("scores.py", "model.py"))[0].startswith("scores.py")
