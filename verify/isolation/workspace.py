@@ -144,7 +144,9 @@ class Workspace:
             given = self._environment(run, environment, folder, limits, drawn)
             answer = self._launch(
                 run,
-                self._warm(warm, folder, given) if warm else None,
+                self._warm(warm, folder, given)
+                if warm and tuple(command[: len(warm.command)]) == warm.command
+                else None,
                 command=list(command),
                 folder=str(folder),
                 environment=given,

@@ -49,6 +49,9 @@ def start_of(
     started by their launcher.
     """
     words = command.argv
+    if command.notebook:
+        # What runs is a program made of it.
+        return None
     if sys.platform != "linux" or not hasattr(os, "pidfd_open") or words[0] != python or len(words) < 2:
         return None
     if device != "cpu" and any(map(glob.glob, _CARDS)):

@@ -93,6 +93,15 @@ OLD = (
 )
 
 
+def test_what_it_lacked_it_keeps_where_it_had_no_time(folder: Path) -> None:
+    text = "import nowhere_log as log\nimport time\nlog.begin()\ntime.sleep(60)\n" + MODEL + LOOP
+    report = verified(folder, text, "--timeout", "12", *NO_WAY)
+    (entry,) = report["entries"]
+    assert entry["original"]["outcome"] == "timed out"
+    assert "nowhere_log" in " ".join(report["limits"])
+    assert {each["verdict"] for each in report["rewrites"]} == {"not reached"}
+
+
 @pytest.mark.usefixtures("warm")
 def test_what_one_command_lacks_does_not_stand_in_for_it_in_another(folder: Path) -> None:
     (folder / "shown.py").write_text("import nowhere_one\nnowhere_one.show()\n" + MODEL + LOOP)

@@ -128,6 +128,32 @@ def test_both_are_recorded_alike(tmp_path: Path) -> None:
     assert (cold.outcome, cold.record.end) == (warm.outcome, warm.record.end)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("lr=0.1", "lr=0.2"), (".sum()", ".sum() * 1.5"), ("range(8)", "range(7)"), ("rand(3", "randn(3"), ("0.9", "0.8")],
+)
+def test_a_wrong_change_shows_against_a_run_that_began_from_nothing(tmp_path: Path, old: str, new: str) -> None:
+    code = """
+        import torch
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        for step in range(8):
+            loss = model(torch.rand(3, 2)).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    """
+    text = write(tmp_path, code).read_text()
+    command = command_of(tmp_path, "train.py")
+    with Runner(tmp_path, Settings(device="cpu", steps=8)) as runner:
+        cold, same = (runner.run(str(number), command) for number in range(2))
+        wrong = runner.run("wrong", command, files={"train.py": text.replace(old, new).encode()})
+    assert (cold.warm, same.warm, wrong.warm) == (False, True, True)
+    assert compare(cold, same, tolerance=0.0).difference is Difference.IDENTICAL
+    differs = compare(cold, wrong, tolerance=1e-3).difference is Difference.DIFFERENT
+    assert differs or len(wrong.record.steps) < len(cold.record.steps)
+
+
 def test_arguments_may_differ(tmp_path: Path) -> None:
     write(tmp_path, "import sys, torch; print(sys.argv, sys.orig_argv[1:])")
     with Runner(tmp_path, Settings(device="cpu")) as runner:
@@ -168,6 +194,14 @@ def test_what_an_import_could_notice_begins_anew(tmp_path: Path, name: str, text
 def test_launchers_and_options_of_python_begin_anew(tmp_path: Path, words: tuple[str, ...]) -> None:
     write(tmp_path, "print('here')")
     assert not any(run.warm for run in runs(tmp_path, command_of(tmp_path, *words)))
+
+
+def test_notebooks_begin_anew(tmp_path: Path) -> None:
+    cell = {"cell_type": "code", "source": ["import torch\n", "print('here')\n"], "metadata": {}, "outputs": []}
+    notebook = {"cells": [{**cell, "execution_count": None}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (tmp_path / "train.ipynb").write_text(json.dumps(notebook))
+    made = runs(tmp_path, command_of(tmp_path, "train.ipynb"))
+    assert [(run.warm, run.status, run.output.strip()) for run in made] == [(False, 0, "here")] * 2
 
 
 def test_one_that_shall_begin_anew_does(tmp_path: Path) -> None:
