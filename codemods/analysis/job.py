@@ -150,6 +150,7 @@ def _simulate(
         record.passed |= machine.passed
         record.entered = {_definition(d, f) for d, f in machine.run.entered.items()}
         record.called = {_definition(d, f) for d, f in machine.run.called.items()}
+        machine.forget()
     finally:
         sys.setrecursionlimit(previous)
 

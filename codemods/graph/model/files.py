@@ -33,6 +33,10 @@ class Files:
         self.objects = 0
         """How many objects the garbage collector may count that are syntax trees."""
         self._characters = 0
+        self._of_one_run = True
+        """Whether all that is parsed was parsed for one run."""
+        self._most = 0
+        """How many characters one run has needed, where nothing was there before."""
 
     def file(self, relative: str) -> ParsedFile | None:
         """The parsed file at ``relative``, None if it does not parse."""
@@ -75,8 +79,15 @@ class Files:
 
     def trim(self, room: int | None = None) -> bool:
         """Forget what is parsed and loaded, if that is more than ``room``: memory stays bounded in large trees. Not
-        while a run goes on, which knows functions by their syntax nodes."""
-        if self._characters <= (self.room if room is None else room):
+        while a run goes on, which knows functions by their syntax nodes.
+
+        Where a single run needs more than there is room for, the next one most often needs the same: what is kept is
+        bounded by that, and an eighth more.
+        """
+        if self._of_one_run and self._characters:
+            self._most = max(self._most, self._characters)
+            self._of_one_run = False
+        if self._characters <= (max(self.room, self._most + self._most // 8) if room is None else room):
             return False
         for file in self.parsed.values():
             if file is not None:
@@ -85,6 +96,7 @@ class Files:
         self.modules.forget()
         self.modules = Modules()
         self._characters = self.objects = 0
+        self._of_one_run = True
         return True
 
     def import_module(self, module: str, importer: ParsedFile) -> str | None:

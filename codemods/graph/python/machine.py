@@ -76,6 +76,11 @@ class Machine(Statements):
                 break
         return [traces[statement] for statement in file.tree.body if statement in traces]
 
+    def forget(self) -> None:
+        """Let go of all that the run holds, when nobody asks it any more: what it put aside to be called later holds
+        the run, and with it every value until the garbage collector looks."""
+        self.run.__dict__.clear()
+
     def _guard(self, run: Callable[[], object]) -> None:
         try:
             run()

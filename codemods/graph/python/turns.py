@@ -23,6 +23,7 @@ from codemods.graph.model.values import (
     Method,
     Module,
     Partial,
+    Plain,
     Sequence,
     Tensor,
     Tuple,
@@ -292,13 +293,17 @@ class Turns:
         """What conditions and calls may tell of what a cell holds, by which these go another way; of what was made
         since the identity ``oldest``, by what is in it."""
 
+        kind = content.__class__
+        if kind is Tensor or kind is Plain or content is None:
+            return None
+        if isinstance(content, Const):
+            return type(content.value), content.value
+
         def inside(part: object) -> object:
             return self._decisive(part, state, oldest, depth + 1)
 
         if isinstance(content, tuple):
             return tuple(map(inside, content))
-        if isinstance(content, Const):
-            return type(content.value), content.value
         if isinstance(content, Tuple):
             return (bool(content.items), *(map(inside, content.items) if depth <= _DEEPEST else ()))
         if isinstance(content, Join):
@@ -315,11 +320,11 @@ class Turns:
             return None
         if content.oid <= oldest:
             return content.oid
-        kind = _class_of(content.cls, oldest) if isinstance(content, Instance) else content.__class__
+        sort = _class_of(content.cls, oldest) if isinstance(content, Instance) else kind
         if depth > _DEEPEST:
-            return kind
+            return sort
         names = (ITEMS, *self.run.attributes.get(content.oid, ()))
-        return kind, *((name, inside(state.peek((content.oid, name)))) for name in names)
+        return sort, *((name, inside(state.peek((content.oid, name)))) for name in names)
 
 
 def _is_module(value: _WithIdentity) -> bool:

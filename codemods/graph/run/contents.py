@@ -11,14 +11,17 @@ from codemods.graph.model.kinds import SequenceKind
 from codemods.graph.model.nodes import Node, Value
 from codemods.graph.model.values import (
     NONE,
+    Class,
     Const,
     Function,
     Instance,
     Join,
+    Library,
     Mapping,
     Method,
     Module,
     Namespace,
+    Optimizer,
     Parameters,
     Partial,
     Plain,
@@ -57,6 +60,11 @@ GIVEN = "<models>"
 """Says of an unseen object that its own code got a model."""
 
 _MAX_DEPTH = 4
+
+_BARE = frozenset({Tensor, Unknown})
+"""Values that carry a node themselves, if any."""
+_PLAINLY = frozenset({Const, Plain, Library, Module, Function, Optimizer, Class})
+"""Values that carry none and hold none that counts."""
 
 
 class Contents(Core):
@@ -155,18 +163,29 @@ class Contents(Core):
         if depth > _MAX_DEPTH or kind is Namespace:
             return self._nodes_below(value)
         if isinstance(value, Join):
-            return [n for option in value.options for n in self.nodes_of(option, depth + 1)]
+            return self._nodes_in(value.options, depth)
         if isinstance(value, (Tuple, Sequence, Mapping, Instance)):
             items = self.elements(value)
             self.spent += len(items) >> 2
-            return [n for item in items for n in self.nodes_of(item, depth + 1)]
+            return self._nodes_in(items, depth)
         if isinstance(value, Parameters):
             return self.parameter_leaves(value.owner)
         if isinstance(value, Method):
             return self.nodes_of(value.receiver, depth + 1)
         if isinstance(value, Partial):
-            return [n for item in self.given_to(value) for n in self.nodes_of(item, depth + 1)]
+            return self._nodes_in(self.given_to(value), depth)
         return []
+
+    def _nodes_in(self, values: Iterable[Value], depth: int) -> list[Node]:
+        """The graph nodes in what a value at ``depth`` holds; most of it holds nothing, and is not asked."""
+        found: list[Node] = []
+        for value in values:
+            if value.__class__ in _BARE:
+                if value.node is not None:
+                    found.append(value.node)
+            elif value.__class__ not in _PLAINLY:
+                found += self.nodes_of(value, depth + 1)
+        return found
 
     def reach(self, values: Iterable[Value], *, asked: bool = False) -> list[Node]:
         """The graph nodes that code may come to which gets ``values``: through containers, attributes and closures.

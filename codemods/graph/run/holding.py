@@ -31,6 +31,8 @@ from codemods.graph.run.leaves import Leaves
 
 _BARE = frozenset({Tensor, Const, Plain, Library, Module, Function, Parameters, Optimizer})
 """Values that hold no others, or only what their users ask them for."""
+_WITHOUT_MODEL = _BARE - {Module}
+"""Those that are no module, either."""
 
 
 class Holding(Leaves):
@@ -101,6 +103,8 @@ class Holding(Leaves):
         stack, seen = list(values), set[int]()
         while stack:
             value = stack.pop()
+            if value.__class__ in _WITHOUT_MODEL:
+                continue
             if self.is_module(value):
                 if not isinstance(value, Module) or any(True for _ in self._all_leaves(value, set())):
                     return True

@@ -50,9 +50,14 @@ class Joins(Recording):
         if isinstance(a, Const) and isinstance(b, Const) and type(a.value) is type(b.value) and a.value == b.value:
             return a
         options: list[Value] = []
-        for value in (a, b):
-            for option in self.options(value):
+        if isinstance(a, Join) and all(map(_is_chosen, a.options)):
+            # these are what they are, whatever they are put beside
+            options += a.options
+        else:
+            for option in self.options(a):
                 self._add_option(options, option)
+        for option in self.options(b):
+            self._add_option(options, option)
         if len(options) == 1:
             return options[0]
         if len(options) > MAX_OPTIONS:

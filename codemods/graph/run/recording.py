@@ -346,7 +346,9 @@ class Recording(Holding):
             kind = value.__class__
             if kind in _SIMPLE or ((kind is Tensor or kind is Unknown) and not value.shadow):  # type: ignore[attr-defined]
                 continue
-            for option in self.options(value):
+            for option in value.options if kind is Join else (value,):
+                if option.__class__ in _SIMPLE:
+                    continue
                 if isinstance(option, (Tensor, Unknown)):
                     origins: Iterable[Node | Place | Unseen] = option.shadow
                 else:
@@ -388,7 +390,7 @@ class Recording(Holding):
                 stack += self.given_to(one)
             elif getattr(one, "oid", 0) not in seen:
                 seen.add(getattr(one, "oid", -1))
-                stack += self.elements(one)
+                stack += [value for value in self.elements(one) if value.__class__ not in _SIMPLE]
 
     def detached(self, value: Value, *, scalar: bool = False, index: bool = False) -> Tensor:
         """The same data without history."""
