@@ -9,6 +9,7 @@ import pytest
 
 from codemods.analysis import garbage
 from codemods.analysis.analyse import analyse
+from codemods.graph.model.trace import Trace
 from codemods.source.options import Options
 from tests.fakes import source
 
@@ -40,3 +41,32 @@ def test_what_the_host_froze_stays_frozen() -> None:
     garbage.unfreeze()
     assert analyse([source("train.py", "import torch\n\ntorch.ones(1).sum().backward()\n")], options=Options())
     assert gc.get_freeze_count()
+
+
+ADDED = """\
+import torch
+
+model = torch.nn.Linear(2, 1)
+total = torch.zeros(1)
+total.add_(model(torch.ones(1, 2)).sum())
+total.backward()
+"""
+
+
+@pytest.mark.usefixtures("thawed")
+def test_what_a_run_held_goes_with_it() -> None:
+    # what is loaded once for all analyses stays
+    analyse([source("first.py", ADDED)], options=Options(), jobs=1)
+    gc.collect()
+    gc.disable()
+    try:
+        before = _traces()
+        analyse([source("train.py", ADDED)], options=Options(), jobs=1)
+        assert _traces() == before
+    finally:
+        gc.enable()
+
+
+def _traces() -> int:
+    """How many traces of runs there are, whether or not anybody can come to them."""
+    return sum(type(one) is Trace for one in gc.get_objects())

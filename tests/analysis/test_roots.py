@@ -347,14 +347,32 @@ def test_a_glance_is_kept_while_there_is_room() -> None:
 
 
 def test_what_has_no_room_is_forgotten() -> None:
-    held, _ = files({"a.py": "x = 1\n"})
+    held, _ = files({"a.py": "x = 1\n", "b.py": "y = 2\n"})
     file = held.file("a.py")
     assert file is not None
     assert not held.trim()
     held.room = 1
+    held.file("b.py")
     assert held.trim()
     assert not file.tree.body
     again = held.file("a.py")
     assert again is not file
     assert again is not None
     assert again.tree.body
+
+
+def test_what_one_run_needed_stays_for_the_next() -> None:
+    held, read = files({"a.py": "x = 1\n", "b.py": "y = 2\n", "c.py": "z = 3\n"})
+    held.room = 1
+    held.file("a.py")
+    held.file("b.py")
+    assert not held.trim()
+    # with what another one needs beside, it is more than any has needed
+    held.file("c.py")
+    assert held.trim()
+    held.file("c.py")
+    assert not held.trim()
+    held.file("a.py")
+    assert not held.trim()
+    assert read == ["a.py", "b.py", "c.py", "c.py", "a.py"]
+    assert held.trim(0)
