@@ -346,7 +346,7 @@ class Recording(Holding):
             kind = value.__class__
             if kind in _SIMPLE or ((kind is Tensor or kind is Unknown) and not value.shadow):  # type: ignore[attr-defined]
                 continue
-            for option in value.options if kind is Join else (value,):
+            for option in value.options if isinstance(value, Join) else (value,):
                 if option.__class__ in _SIMPLE:
                     continue
                 if isinstance(option, (Tensor, Unknown)):
