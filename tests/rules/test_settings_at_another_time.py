@@ -91,6 +91,11 @@ UNSEEN = {
         "class Bad(Exception):\n    def __init__(self): flip()",
         "try: raise Bad\n    except Bad: pass",
     ),
+    "a question to a class": (
+        "class Kind(type):\n    def __instancecheck__(cls, one):\n        flip()\n        return True\n"
+        "class Thing(metaclass=Kind): pass",
+        "isinstance(1, Thing)",
+    ),
     "the end of an object": (OF_A_CLASS.format(base="", method="__del__", result="pass"), "thing = None"),
     "its truth": (OF_A_CLASS.format(base="", method="__bool__", result="return True"), "not thing"),
     "its length": (OF_A_CLASS.format(base="", method="__len__", result="return 1"), "len(thing)"),

@@ -151,6 +151,9 @@ class Definitions(Assignments):
         info.family = family_of(bases, {m.name for m in s.body if isinstance(m, _FUNCTIONS)})
         behind = next((self.evaluate(k.value) for k in s.keywords if k.arg == "metaclass"), None)
         info.metaclass = behind.info if isinstance(behind, Class) else None
+        if info.metaclass is not None:
+            # the class itself is an object of it
+            self.asks_unseen(info.metaclass.mro())
         decorators = [self.evaluate(expression) for expression in s.decorator_list]
         self._subclassed(info, s)
         run.class_bodies.append((run.frame, info.members))

@@ -307,10 +307,7 @@ class Functions(Frames):
         if isinstance(maker, Function) and not plainly:
             return self.call_function(maker, args, at, receiver=Class(info))
         behind = [meta for cls in info.mro() if cls.metaclass is not None for meta in cls.metaclass.mro()]
-        if any(_acts_unseen(cls) for cls in (*info.mro(), *behind)):
-            # when Python calls such a method is not followed
-            run.trace.complete = False
-        self._unsettle_by([*info.mro(), *behind])
+        self.asks_unseen([*info.mro(), *behind])
         if info.family == "function" and not _is_of_old_form(info):
             return run.unknown(info.name)
         if members := members_of(Class(info)):
@@ -367,6 +364,12 @@ class Functions(Frames):
         self.run.instances.add(made.oid)
         self._unsettle_by(info.mro())
         return made
+
+    def asks_unseen(self, classes: list[ClassInfo]) -> None:
+        """Note what special methods of an object's ``classes`` do: when Python calls them is not followed."""
+        if any(map(_acts_unseen, classes)):
+            self.run.trace.complete = False
+        self._unsettle_by(classes)
 
     def _unsettle_by(self, classes: list[ClassInfo]) -> None:
         """Note what special methods write that are called where nothing here says so."""
