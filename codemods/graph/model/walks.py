@@ -16,6 +16,12 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _KEEPING = words("append appendleft add extend insert put setdefault update backward setattr __setattr__ exec")
 """What Python's own containers and objects keep a value by, and the method that walks it."""
 
+_SHOWING = words("join len str repr print format")
+"""What makes a number or a text of a list or dict that it gets, by its last name."""
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+
 TOLD_APART = CARRYING_LIBRARIES | {"", "builtins", "torch"}
 """Libraries of which is followed what they do with classes and functions of the tree, and what is none."""
 
@@ -46,15 +52,54 @@ def _called(call: ast.Call) -> str:
 
 def keeps(definition: ast.AST) -> bool:
     """Whether the code of a function stores anything, or calls a method with arguments: it may keep what goes through
-    it."""
+    it. What it puts into a list or dict of its own, which goes with the call, it does not keep."""
+    own = _own_containers(definition)
     for node in walk(definition):
-        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            return True
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _name(node.value) not in own:
             return True
         if isinstance(node, (ast.Global, ast.Nonlocal)):
             return True
-        if isinstance(node, ast.Call) and _called(node) in _KEEPING:
+        if isinstance(node, ast.Call) and _called(node) in _KEEPING and _name(_receiver(node)) not in own:
             return True
     return False
+
+
+def _own_containers(definition: ast.AST) -> set[str]:
+    """The variables of a function that are nothing but lists, dicts and sets made in it, and that nobody else gets:
+    they are filled, gone through, joined to a text and returned."""
+    nodes = list(walk(definition))
+    inside = {n for scope in nodes if isinstance(scope, _SCOPES) and scope is not definition for n in walk(scope)}
+    if any(isinstance(n, (ast.Yield, ast.YieldFrom, ast.Await)) for n in nodes):
+        # its variables stay from one turn to the next
+        return set()
+    made, harmless = set[ast.AST](), set[ast.AST]()
+    for node in nodes:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, _DISPLAYS):
+            made.add(node.targets[0])
+        elif isinstance(node, ast.Call):
+            harmless.add(_receiver(node))
+            harmless.update(node.args if _called(node) in _SHOWING else ())
+        elif isinstance(node, ast.Subscript):
+            harmless.add(node.value)
+        elif isinstance(node, (ast.For, ast.comprehension)):
+            harmless.add(node.iter)
+        elif isinstance(node, ast.Return) and node.value is not None:
+            harmless.add(node.value)
+    names = [n for n in nodes if isinstance(n, ast.Name)]
+    other = {n.id for n in names if n in inside or n not in (made if isinstance(n.ctx, ast.Store) else harmless)}
+    other |= {n.arg for n in nodes if isinstance(n, ast.arg)}
+    return {n.id for n in names if n in made} - other
+
+
+def _receiver(call: ast.Call) -> ast.AST:
+    """The object whose method is called; the call itself where it is a function."""
+    return call.func.value if isinstance(call.func, ast.Attribute) else call
+
+
+def _name(node: ast.AST) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def may_walk(file: ParsedFile, code: ast.AST) -> bool:
