@@ -283,8 +283,9 @@ class Backward:
         owned = self.run.owned(given)
         parts = [option for value in self.run.flat(given) for option in self.run.options(value)]
         groups = [part for part in (given, *parts) if isinstance(part, Mapping)]
-        if any(not node.leaf for part in groups for node in self.run.nodes_of(part)):
-            # no parameter: what a group holds beside them is read by any optimizer's code
+        cells = [(part.oid, key) for part in groups for key in self.run.mapping_keys(part) if key != ("key", "params")]
+        if any(not node.leaf for cell in cells for node in self.run.nodes_of(self.run.s.peek(cell))):
+            # what a group holds beside parameters is read by any optimizer's code
             self.run.trace.complete = False
         seen = not owned.more or all(isinstance(part, Parameters) or self.run.is_module(part) for part in parts)
         self.run.mark(Marked.OPTIMIZED, at, owned.leaves if seen else None)
