@@ -109,7 +109,7 @@ class Runner:
         #: Functions, by path below the root and full name, of which the returned values are recorded, and variables.
         self.returning: Sequence[tuple[str, str, list[str]]] = ()
         #: Whether runs may begin with what others have imported; the programs that began, with what they imported.
-        self.warm = True
+        self.warm = settings.ahead
         self._begun: dict[Any, tuple[str, ...]] = {}
         self._places: tuple[str, ...] | None = None
         self._sources: dict[tuple[str, ...], list[SourceFile]] = {}

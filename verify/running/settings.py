@@ -38,7 +38,8 @@ class Settings:
     (absolute) that they can read.
     ``reach`` is how many seconds may be spent on looking for runs that come to what the commands do not reach (None:
     four times ``timeout``); ``within`` after how many no more runs begin (None: no such time). ``shapes``: tensors have
-    shapes and no memory, see :mod:`verify.judging.shapes`.
+    shapes and no memory, see :mod:`verify.judging.shapes`. ``ahead``: what ``python`` has installed may be imported
+    ahead of the runs, outside of any isolation; not where somebody unknown has named it.
     """
 
     steps: int = STEPS
@@ -62,6 +63,7 @@ class Settings:
     reach: float | None = None
     within: float | None = None
     shapes: bool = False
+    ahead: bool = True
 
     def told(self) -> dict[str, Any]:
         """The settings for reports, by name; of environment variables only the names: their values may be secrets."""

@@ -117,7 +117,9 @@ def in_environment(job: Job, root: Path, tell: Tell) -> tuple[Settings, tuple[st
     Raises :class:`Failed` where what the campaign requires cannot be had.
     """
     python, told = interpreters.ready(job.runs, root, Path(job.environments), tell, job.entries)
-    return replace(settings_of(job.runs), python=python), told
+    settings = settings_of(job.runs)
+    # What a repository requires is somebody else's code.
+    return replace(settings, python=python, ahead=python == settings.python), told
 
 
 def settings_of(runs: Runs) -> Settings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +13,10 @@ import pytest
 
 from codemods.batch.campaign.settings import read
 from codemods.batch.carrying import encoded
+from codemods.batch.environments import interpreters
 from codemods.batch.places import Places
 from codemods.batch.stages.job import Job
-from codemods.batch.stages.verifying import reproduction
+from codemods.batch.stages.verifying import in_environment, reproduction
 from tests.batch.inline import run_inline
 from tests.batch.test_running import rows
 from tests.batch.tools import TRAIN, campaign_file, git, repository
@@ -42,6 +44,15 @@ def test_what_a_script_raises_is_not_published(tmp_path: Path) -> None:
     # Who has the work folder may read what it was.
     assert "open-sesame" in (place / "verification.json").read_text()
     assert json.loads((place / "verification.json").read_text())
+
+
+@pytest.mark.parametrize("python", ["", "/elsewhere/environments/1/bin/python"])
+def test_what_a_repository_requires_is_imported_in_the_sandbox_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str
+) -> None:
+    monkeypatch.setattr(interpreters, "ready", lambda *_: (python or sys.executable, ()))
+    settings, _ = in_environment(Job("1", 1, "r", "verify", "x"), tmp_path, lambda _: None)
+    assert settings.ahead == (not python)
 
 
 def test_a_reproduction_names_folders_notebooks_and_blanks() -> None:

@@ -71,9 +71,9 @@ LOOK = """
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks of a process that is there")
 
 
-def runs(tree: Path, command: Command, count: int = 2, **more: bool) -> list[Run]:
+def runs(tree: Path, command: Command, count: int = 2, *, ahead: bool = True, **more: bool) -> list[Run]:
     """Runs of the command one after the other; skips where none can begin warm here."""
-    with Runner(tree, Settings(device="cpu", steps=3)) as runner:
+    with Runner(tree, Settings(device="cpu", steps=3, ahead=ahead)) as runner:
         assert runner._workspace is not None
         if "overlay" not in runner._workspace.sandbox:  # type: ignore[attr-defined]
             pytest.skip("no overlays here")
@@ -207,6 +207,11 @@ def test_notebooks_begin_anew(tmp_path: Path) -> None:
 def test_one_that_shall_begin_anew_does(tmp_path: Path) -> None:
     write(tmp_path, "import torch")
     assert not any(run.warm for run in runs(tmp_path, command_of(tmp_path, "train.py"), anew=True))
+
+
+def test_packages_of_others_are_imported_by_runs_alone(tmp_path: Path) -> None:
+    write(tmp_path, "import torch")
+    assert not any(run.warm for run in runs(tmp_path, command_of(tmp_path, "train.py"), ahead=False))
 
 
 def test_nothing_of_the_tree_is_executed_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
