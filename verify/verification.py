@@ -109,6 +109,8 @@ def verify(
             version = rewriter.all()
         runs = list(zip(commands, originals, lacked, strict=True))
         entries = _entries(runner, rewriter, version, runs, exclude, tell)
+        # Who goes on with the runner goes on with what was found.
+        runner.instead = lacked[-1] if lacked else given
         # After those of the commands come the entries that were found on the way.
         found = [reason_of(entry, command, runner) for entry, command in zip_longest(entries, commands)]
     if not all(reason for reason, _ in found):
