@@ -95,7 +95,7 @@ OLD = (
 
 def test_what_it_lacked_it_keeps_where_it_had_no_time(folder: Path) -> None:
     text = "import nowhere_log as log\nimport time\nlog.begin()\ntime.sleep(60)\n" + MODEL + LOOP
-    report = verified(folder, text, "--timeout", "12", *NO_WAY)
+    report = verified(folder, text, "--timeout", "6", *NO_WAY)
     (entry,) = report["entries"]
     assert entry["original"]["outcome"] == "timed out"
     assert "nowhere_log" in " ".join(report["limits"])
