@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from codemods.graph.model.facts.operations import RANDOM_CALLS
 from codemods.graph.model.trace import Trace
-from codemods.proofs.syntax import DEFINITIONS, called, method, names
-from codemods.source.walking import walk
+from codemods.proofs.syntax import DEFINITIONS, method, names
+from codemods.source.walking import called, walk
 from codemods.terms.words import words
 
 CHANGING = words("append appendleft extend extendleft insert remove clear update add discard sort reverse rotate")

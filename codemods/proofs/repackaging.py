@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
 from codemods.proofs.blocks import suites_around
-from codemods.proofs.syntax import DEFINITIONS, called, last_name
-from codemods.source.walking import walk
+from codemods.proofs.syntax import DEFINITIONS
+from codemods.source.walking import called, last_name, walk
 from codemods.terms.edits import Edit, ReplaceExpression
 from codemods.terms.spans import Span
 

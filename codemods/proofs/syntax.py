@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from codemods.graph.model.facts.python import SUPPRESSING
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Trace
-from codemods.source.walking import walk
+from codemods.source.walking import called, last_name, walk
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 FUNCTIONS = (*DEFINITIONS, ast.Lambda)
@@ -23,11 +23,6 @@ MAKING_TENSORS = frozenset({"tensor", "as_tensor", "from_numpy"})
 """Functions of torch that make a tensor of what has no graph."""
 _LEAVING = frozenset({"detach", "item", "numpy", "tolist"})
 _SUPPRESSING = frozenset(path.rpartition(".")[2] for path in SUPPRESSING)
-
-
-def called(call: ast.Call) -> str:
-    """The last name of the callee; empty where it has none."""
-    return last_name(call.func)
 
 
 def method(node: ast.AST | None) -> str:
@@ -119,11 +114,6 @@ def defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
 def true(node: ast.AST | None) -> bool:
     """Whether it is the literal ``True``."""
     return isinstance(node, ast.Constant) and node.value is True
-
-
-def last_name(node: ast.AST) -> str:
-    """The name, or the last part of a dotted one; empty for anything else."""
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def is_own(node: ast.expr, own: str) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from codemods.graph.model.nodes import Place
 from codemods.graph.model.program import ParsedFile
-from codemods.proofs.syntax import FUNCTIONS, LOOPS, called
-from codemods.source.walking import walk
+from codemods.proofs.syntax import FUNCTIONS, LOOPS
+from codemods.source.walking import called, walk
 
 _TURNING = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _FILLING = frozenset(("append", "add", "setdefault", "update"))

@@ -22,9 +22,10 @@ from codemods.proofs.observations import Decision, Observation, Shows, Site
 from codemods.proofs.paired_flags import mended
 from codemods.proofs.paths import half_done
 from codemods.proofs.reach import reached_by_both
-from codemods.proofs.syntax import RETURNING, bindings, called, free_name, last_name, own_nodes, reads, scope
+from codemods.proofs.syntax import RETURNING, bindings, free_name, own_nodes, reads, scope
 from codemods.rules.base import Rule
 from codemods.source import walking
+from codemods.source.walking import called, last_name
 from codemods.terms.edits import DropArgument, Edit, InsertStatements, MoveStatement, RemoveStatement
 from codemods.terms.findings import Finding, Promise, TrailStep
 from codemods.terms.words import words

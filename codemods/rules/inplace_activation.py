@@ -13,8 +13,8 @@ from codemods.graph.model.values import Tensor
 from codemods.proofs.observations import Observation
 from codemods.proofs.reach import maybe_frozen, reached_surely
 from codemods.proofs.saving import memory, needed
-from codemods.proofs.syntax import called
 from codemods.rules._sites import SiteRule
+from codemods.source.walking import called
 
 _OTHER_TERMS = (Marked.SAVED_TENSORS_HOOKS, Marked.RECOMPUTED)
 _MUTABLE = ("torch.autograd.graph.allow_mutation_on_saved_tensors", "torch.jit.")

@@ -15,10 +15,11 @@ from codemods.graph.model.values import Optimizer, Parameters, options_of
 from codemods.proofs.blocks import suite_of
 from codemods.proofs.marks import changes_gradients, clears, out_of_sight, touches_gradients
 from codemods.proofs.observations import Decision, Observation, Shows, sites, trail_of
-from codemods.proofs.syntax import FUNCTIONS, LOOPS, called
+from codemods.proofs.syntax import FUNCTIONS, LOOPS
 from codemods.proofs.turns import crossed, loops_around
 from codemods.rules.base import Rule
 from codemods.source import walking
+from codemods.source.walking import called
 from codemods.terms.edits import Edit, InsertStatements
 from codemods.terms.findings import Finding, Promise
 from codemods.terms.spans import Span

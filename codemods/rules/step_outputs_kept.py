@@ -13,9 +13,9 @@ from codemods.graph.model.values import Function, Sequence, Tensor
 from codemods.proofs.containers import filled_attribute
 from codemods.proofs.observations import Observation
 from codemods.proofs.reach import surely_attached
-from codemods.proofs.syntax import bindings, last_name, own_nodes
+from codemods.proofs.syntax import bindings, own_nodes
 from codemods.rules._sites import SiteRule
-from codemods.source.walking import walk
+from codemods.source.walking import last_name, walk
 from codemods.terms.edits import WrapExpression
 from codemods.terms.findings import Promise
 

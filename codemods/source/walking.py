@@ -74,6 +74,16 @@ def _walk(scope: ast.AST) -> Iterator[ast.AST]:
                 found.append(value)
 
 
+def last_name(node: ast.AST) -> str:
+    """The name, or the last part of a dotted one; empty for anything else."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def called(call: ast.Call) -> str:
+    """The last name of the callee; empty where it has none."""
+    return last_name(call.func)
+
+
 def names_in(scope: ast.AST) -> frozenset[str]:
     """The variables that code names."""
     return frozenset(node.id for node in walk(scope) if isinstance(node, ast.Name))

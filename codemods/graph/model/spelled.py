@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from codemods.graph.model.program import ParsedFile
-from codemods.source.walking import walk
+from codemods.source.walking import last_name, walk
 
 _RUN_TEXTS = frozenset({"exec", "eval", "compile", "__import__"})
 _HOLDING = frozenset({"vars", "__dict__", "locals", "globals"})
@@ -92,11 +92,6 @@ def _written_and_called(definition: ast.AST) -> tuple[frozenset[str], frozenset[
     of_own = (n.func for n in calls if isinstance(n.func, ast.Attribute) and isinstance(n.func.value, ast.Name))
     own = {func.attr for func in of_own if first and ast.unparse(func.value) == first[0].arg}
     return frozenset(stored), frozenset(called - {""}), frozenset(own)
-
-
-def last_name(node: ast.AST) -> str:
-    """The name, or the last part of a dotted one; empty for anything else."""
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _texts(nodes: list[ast.AST]) -> Iterator[str]:

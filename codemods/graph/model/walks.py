@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.graph.model.facts.python import CARRYING_LIBRARIES
 from codemods.graph.model.program import ParsedFile
-from codemods.source.walking import children, walk
+from codemods.source.walking import called, children, walk
 from codemods.terms.words import words
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -39,15 +39,10 @@ def walks(scope: ast.AST) -> bool:
 
 
 def _is_walk(call: ast.Call) -> bool:
-    name = _called(call)
+    name = called(call)
     return name in ("backward", "manual_backward") or (
         name == "grad" and ast.unparse(call.func).endswith("autograd.grad")
     )
-
-
-def _called(call: ast.Call) -> str:
-    """The last name of what is called."""
-    return str(getattr(call.func, "attr", getattr(call.func, "id", "")))
 
 
 def keeps(definition: ast.AST) -> bool:
@@ -61,7 +56,7 @@ def keeps(definition: ast.AST) -> bool:
             return True
         if isinstance(node, (ast.Global, ast.Nonlocal)):
             return True
-        if isinstance(node, ast.Call) and _called(node) in _KEEPING and _name(_receiver(node)) not in own:
+        if isinstance(node, ast.Call) and called(node) in _KEEPING and _name(_receiver(node)) not in own:
             return True
     return False
 
@@ -80,7 +75,7 @@ def _own_containers(definition: ast.AST) -> set[str]:
             made.add(node.targets[0])
         elif isinstance(node, ast.Call):
             harmless.add(_receiver(node))
-            harmless.update(node.args if _called(node) in _SHOWING else ())
+            harmless.update(node.args if called(node) in _SHOWING else ())
         elif isinstance(node, ast.Subscript):
             harmless.add(node.value)
         elif isinstance(node, (ast.For, ast.comprehension)):
@@ -111,7 +106,7 @@ def may_walk(file: ParsedFile, code: ast.AST) -> bool:
 
 def _calls(code: ast.AST) -> set[str]:
     """The last names of what is called in a stretch of code."""
-    return {_called(node) for node in walk(code) if isinstance(node, ast.Call)}
+    return {called(node) for node in walk(code) if isinstance(node, ast.Call)}
 
 
 def _walking(tree: ast.AST) -> set[str]:
@@ -125,7 +120,7 @@ def _walking(tree: ast.AST) -> set[str]:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             around[node], calls[node], owner = owner, set(), node
         elif owner is not None and isinstance(node, ast.Call):
-            calls[owner].add(_called(node))
+            calls[owner].add(called(node))
             if _is_walk(node):
                 walking.add(owner)
         stack += [(child, owner) for child in children(node)]

@@ -11,19 +11,9 @@ from codemods.graph.model.program import ParsedFile
 from codemods.proofs.blocks import suite_of
 from codemods.proofs.earlier import assigned
 from codemods.proofs.effects import CONTAINER_CHANGES, written_by_name
-from codemods.proofs.syntax import (
-    DEFINITIONS,
-    FUNCTIONS,
-    LEAVING,
-    LOOPS,
-    bindings,
-    defaults,
-    last_name,
-    method,
-    own_nodes,
-    scope,
-)
+from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, LEAVING, LOOPS, bindings, defaults, method, own_nodes, scope
 from codemods.source import walking
+from codemods.source.walking import last_name
 
 _AS_IT_IS = ("float", "abs")
 _WHOLE = ("int", "round", "ceil")

@@ -22,10 +22,11 @@ from codemods.proofs.bindings import memory_of
 from codemods.proofs.earlier import Earlier, Keeping
 from codemods.proofs.observations import Shows
 from codemods.proofs.reach import through_phi, told_apart
-from codemods.proofs.syntax import DEFINITIONS, LOOPS, last_name
+from codemods.proofs.syntax import DEFINITIONS, LOOPS
 from codemods.proofs.unseen import Outside, Way, leaves_sight
 from codemods.rules.attached_loss_total.divisors import Divisors
 from codemods.source import walking
+from codemods.source.walking import last_name
 from codemods.terms.spans import Span
 
 TOTAL = "attached-loss-total"

@@ -6,8 +6,8 @@ import ast
 
 from codemods.graph.model.program import ParsedFile
 from codemods.proofs.carried import Carry
-from codemods.proofs.syntax import COMPREHENSIONS, DEFINITIONS, called, last_name
-from codemods.source.walking import walk
+from codemods.proofs.syntax import COMPREHENSIONS, DEFINITIONS
+from codemods.source.walking import called, last_name, walk
 from codemods.terms.words import words
 
 _SHUFFLING = words(

@@ -9,8 +9,8 @@ from codemods.graph.model.facts.gradients import GRAD_OFF
 from codemods.graph.model.facts.operations import DATA_CALLS
 from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.walks import walks
-from codemods.proofs.syntax import DEFINITIONS, called
-from codemods.source.walking import walk
+from codemods.proofs.syntax import DEFINITIONS
+from codemods.source.walking import called, walk
 from codemods.terms.spans import Span
 
 _TEST_FOLDERS = frozenset(("test", "tests", "testing", "unittests"))

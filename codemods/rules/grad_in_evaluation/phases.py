@@ -13,11 +13,11 @@ from codemods.graph.model.program import ParsedFile
 from codemods.graph.model.trace import Forward, Trace
 from codemods.graph.model.walks import walks
 from codemods.proofs.blocks import suite_of
-from codemods.proofs.syntax import DEFINITIONS, LOOPS, last_name, suspends
+from codemods.proofs.syntax import DEFINITIONS, LOOPS, suspends
 from codemods.proofs.unseen import Way, leaves_sight
 from codemods.rules._sites import written
 from codemods.rules.grad_in_evaluation.recordings import united
-from codemods.source.walking import walk
+from codemods.source.walking import last_name, walk
 from codemods.terms.spans import Span
 
 

@@ -17,9 +17,10 @@ from codemods.graph.model.trace import Mark, Trace
 from codemods.graph.model.values import Instance, Unknown, options_of
 from codemods.proofs.observations import Shows
 from codemods.proofs.reach import library_model, maybe_frozen, spread
-from codemods.proofs.syntax import called, is_own
+from codemods.proofs.syntax import is_own
 from codemods.proofs.unseen import Outside, Way, ways_out
 from codemods.source import walking
+from codemods.source.walking import called
 
 _READS = frozenset({Marked.GRADIENT_READ, Marked.GRADIENTS_CHANGED, Marked.HOOK, Marked.OPTIMIZED})
 """Marks about the gradient of a tensor; where it cannot be seen which one, it may be any."""

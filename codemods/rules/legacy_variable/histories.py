@@ -7,8 +7,8 @@ import ast
 from codemods.graph.model.facts.memory import MAY_COPY, VIEWS
 from codemods.graph.model.facts.operations import FACTORIES, REDUCTIONS, WITHOUT_GRADIENT, ZERO_GRADIENT
 from codemods.graph.model.program import ParsedFile
-from codemods.proofs.syntax import FUNCTIONS, bare_method, bindings, defaults, last_name, method, reads, scope
-from codemods.source.walking import walk
+from codemods.proofs.syntax import FUNCTIONS, bare_method, bindings, defaults, method, reads, scope
+from codemods.source.walking import last_name, walk
 from codemods.terms.words import words
 
 _ITSELF = VIEWS | MAY_COPY | frozenset(("short", "byte", "bool"))

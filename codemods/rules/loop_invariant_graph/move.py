@@ -15,8 +15,9 @@ from codemods.proofs.bindings import held, memory_of
 from codemods.proofs.blocks import altered, bound, read, suites_around
 from codemods.proofs.effects import Effects
 from codemods.proofs.marks import writes_parameters
-from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, called, last_name, names, scope
+from codemods.proofs.syntax import DEFINITIONS, FUNCTIONS, names, scope
 from codemods.source import walking
+from codemods.source.walking import called, last_name
 from codemods.terms.spans import Span
 
 
